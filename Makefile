@@ -1,0 +1,70 @@
+# For people on a fresh machine: `make demo`, `make test`. `make` alone lists what there is.
+# Everything is installed into $(VENV), at the versions of constraints.txt; nothing else is touched.
+
+PYTHON ?= python3
+VENV ?= .venv
+# Where `make gpu` puts its record.
+OUT ?= docs/records
+# More for pytest: make test PYTEST_ARGS='-k gru'
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# The build tools are in the environment already, so no build fetches its own, unpinned.
+PIP_SELF := $(PIP) --no-build-isolation --editable
+INPUTS := pyproject.toml constraints.txt cudnn_compat/_version.py
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint gpu bench clean
+
+help:
+	@echo "make demo   install into $(VENV), train a small model with a program for the old API"
+	@echo "make test   install the tools too, then lint, type-check and run all tests"
+	@echo "make lint   the checks of 'make test' without the tests"
+	@echo "make bench  time the NumPy engine against PyTorch on this machine"
+	@echo "make gpu    run all tests with $(PYTHON) as it is, write a dated record to $(OUT)"
+	@echo "make clean  remove $(VENV), caches and builds"
+
+demo: $(VENV)/.demo
+	$(BIN)/cudnn-compat run examples/char_model.py
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/cpu.py
+
+# On a GPU machine, Python and its CUDA packages are usually there and must stay as they are.
+gpu:
+	$(PYTHON) scripts/gpu_record.py --out $(OUT) -- $(PYTEST_ARGS)
+
+clean:
+	rm -rf $(VENV) .nox build dist .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
+	rm -rf .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp says that its part was installed since the files it depends on last changed.
+$(VENV)/.demo: $(VENV)/.build
+	$(PIP_SELF) '.[cli]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.build
+	@echo "installing PyTorch and the tools, which takes minutes the first time ..."
+	$(PIP_SELF) '.[test,peers,cli]' --group dev
+	@touch $@
+
+$(VENV)/.build: $(INPUTS) | $(BIN)/python
+	$(PIP) --upgrade pip
+	$(PIP) --group build
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	    f"cudnn_compat needs Python 3.11 or newer, $(PYTHON) is {sys.version.split()[0]}: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,79 @@
+"""The only file that knows which array library an argument comes from.
+
+Detection looks at ``sys.modules``: an array of a library can only exist where that library has
+been imported, so asking never imports anything.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cudnn_compat.errors import DTypeError, UnsupportedError
+
+__all__ = ["Array", "array_module", "check_array", "device_of", "dtype_name", "is_cupy", "numpy_dtype"]
+
+Array: TypeAlias = Any
+"""A NumPy or CuPy array."""
+
+
+def is_cupy(value: object) -> bool:
+    """Whether ``value`` is a CuPy array; does not import CuPy."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(value, getattr(cupy, "ndarray", ()))
+
+
+def check_array(name: str, value: object) -> None:
+    """Refuse what is not a plain NumPy or CuPy array, and say what to pass.
+
+    Raises:
+        DTypeError: naming ``name``, the type that came and how to convert it.
+    """
+    if type(value) is np.ndarray or is_cupy(value):
+        return
+    if isinstance(value, np.ma.MaskedArray):
+        raise DTypeError(f"{name} is a masked array, whose mask would be lost; pass {name}.filled(…)")
+    if isinstance(value, np.ndarray):
+        return
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    hint = f"numpy.asarray({name})"
+    if hasattr(value, "__dlpack__"):
+        hint = f"numpy.from_dlpack({name}) or cupy.from_dlpack({name}), which share its memory"
+    raise DTypeError(f"{name} is a {kind}; wanted a NumPy or CuPy array: pass {hint}")
+
+
+def array_module(value: Array) -> ModuleType:
+    """``cupy`` for CuPy arrays, ``numpy`` otherwise."""
+    return sys.modules["cupy"] if is_cupy(value) else np
+
+
+def device_of(value: Array) -> str:
+    """``"cpu"`` for NumPy arrays, ``"cuda:N"`` for CuPy arrays."""
+    return f"cuda:{value.device.id}" if is_cupy(value) else "cpu"
+
+
+def dtype_name(value: Array) -> str:
+    """The name of an array's dtype, such as ``"float32"``."""
+    return str(value.dtype.name)
+
+
+@functools.lru_cache(maxsize=16)
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype called ``name``; bfloat16 comes from ``ml_dtypes``.
+
+    Raises:
+        UnsupportedError: bfloat16 without ``ml_dtypes``.
+    """
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise UnsupportedError(
+            "bfloat16 arrays on the host need the package ml_dtypes: pip install ml_dtypes"
+        ) from None
+    return np.dtype(ml_dtypes.bfloat16)

@@ -1,0 +1,1 @@
+"""Engines: what computes. One interface, chosen by the device of the arrays."""

@@ -1,0 +1,49 @@
+"""Which engine serves a call: the arrays' device decides, or the caller names one."""
+
+from __future__ import annotations
+
+import functools
+
+from cudnn_compat.arrays import Array, is_cupy
+from cudnn_compat.engines.interface import Engine
+from cudnn_compat.errors import ArgumentError, UnsupportedError
+
+__all__ = ["ENGINES", "choose_engine"]
+
+ENGINES = ("numpy", "cudnn")
+"""Names that ``engine=`` takes."""
+
+_NO_CUDNN = (
+    "the cuDNN engine is not part of this release of cudnn_compat, so CuPy arrays cannot be served: "
+    "pass NumPy arrays (cupy.asnumpy(…)) to the NumPy engine"
+)
+
+
+def choose_engine(name: str | None, w: Array) -> Engine:
+    """The engine called ``name``, or the one for the device that ``w`` is on.
+
+    Raises:
+        ArgumentError: there is no engine of that name.
+        UnsupportedError: that engine cannot serve these arrays; says what to do.
+    """
+    on_gpu = is_cupy(w)
+    if name is None and not on_gpu:
+        return numpy_engine()
+    if name is not None and (not isinstance(name, str) or name not in ENGINES):
+        raise ArgumentError(f"engine is {name!r}; wanted None, 'numpy' or 'cudnn'")
+    if name == "numpy":
+        if on_gpu:
+            raise UnsupportedError(
+                "engine='numpy' computes on the host and w is a CuPy array; "
+                "pass NumPy arrays (cupy.asnumpy(…))"
+            )
+        return numpy_engine()
+    raise UnsupportedError(_NO_CUDNN)
+
+
+@functools.cache
+def numpy_engine() -> Engine:
+    """The NumPy engine, loaded at first use."""
+    from cudnn_compat.engines.numpy import NumpyEngine
+
+    return NumpyEngine()

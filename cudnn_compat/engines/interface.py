@@ -1,0 +1,110 @@
+"""What an engine must offer: plans, and three calls that fill buffers given to them.
+
+Shapes, with T steps, B batch, N rows that are not padding: x and dx ``(T, B, I)``, ``(B, T, I)`` or
+``(N, I)`` as the plan's layout says, y and dy the same with D·P features; hx, hy, dhx, dhy
+``(L·D, B, P)``; cx, cy, dcx, dcy ``(L·D, B, H)``; w and dw flat. Everything has the spec's dtype.
+Arguments are checked before they come here. Buffers to be written are C-contiguous and hold no
+defined values; those to be read may be read-only and have any strides, and are never written.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.dropout import DropoutState
+from cudnn_compat.sequences import Sequences
+from cudnn_compat.spec import RNNSpec
+
+__all__ = ["Engine", "Plan"]
+
+
+class Plan(Protocol):
+    """What can be prepared once for a spec and a shape. Lengths are not part of it."""
+
+    spec: RNNSpec
+    layout: str
+    steps: int
+    batch: int
+    ragged: bool
+    training: bool
+    algo: str
+    """The algorithm that runs; ``"numpy"`` on the NumPy engine."""
+
+    def workspace_bytes(self, sequences: Sequences) -> int:
+        """Bytes of scratch that a call takes beside the buffers given to it."""
+
+    def reserve_bytes(self, sequences: Sequences) -> int:
+        """Bytes of the flat reserve that training needs; 0 in inference."""
+
+
+class Engine(Protocol):
+    """One way to compute."""
+
+    name: str
+
+    def plan(
+        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+    ) -> Plan:
+        """The plan for a spec and a geometry, from a bounded cache.
+
+        Raises:
+            UnsupportedError: this engine cannot do what the spec says; in words.
+        """
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
+        """An uninitialised array where this engine computes (the reserve: flat uint8)."""
+
+    def forward(
+        self,
+        plan: Plan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        *,
+        y: Array,
+        hy: Array | None,
+        cy: Array | None,
+        reserve: Array | None,
+        dropout: DropoutState | None,
+    ) -> None:
+        """Fill y, hy, cy (None: not wanted) and, in training, the reserve.
+
+        hx or cx of None are zeros. ``dropout`` is touched only where dropout acts.
+        """
+
+    def backward_data(
+        self,
+        plan: Plan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Array,
+        *,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+    ) -> None:
+        """Fill dx, dhx, dcx. Gradients of None are zeros. Changes the reserve in place."""
+
+    def backward_weights(
+        self,
+        plan: Plan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        y: Array,
+        reserve: Array,
+        *,
+        dw: Array,
+    ) -> None:
+        """Add the weight gradients into dw. Comes after :meth:`backward_data`."""

@@ -1,0 +1,97 @@
+"""What the step loops of all cells share."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from itertools import chain, repeat
+
+import numpy as np
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.sequences import Run, Sequences
+from cudnn_compat.spec import RNNSpec
+from cudnn_compat.weights import PseudoLayer
+
+__all__ = ["Direction", "blocks", "half_vectors", "outputs_of_steps", "runs", "steps_of"]
+
+_FOLD_STEPS = 8
+"""From this many steps on it pays to scale a copy of the weights once, not the gates each step."""
+
+_BLOCK_ELEMENTS = 1 << 15
+"""Elements of one gate that are worked on at a time, so that they stay in the cache."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """One direction of one layer: its weights in the flat array ``w`` of the compute dtype."""
+
+    spec: RNNSpec
+    part: PseudoLayer
+    w: Array
+    reverse: bool
+
+    @property
+    def hidden(self) -> int:
+        return self.spec.hidden_size
+
+    def get(self, name: str) -> Array | None:
+        """The stacked matrix or bias of that name, a view; None where the network has none."""
+        slot = getattr(self.part, name)
+        return None if slot is None else slot.view(self.w)
+
+    @property
+    def recurrent(self) -> Array:
+        """``weight_hh``, ``(G·H, P)``."""
+        return self.part.weight_hh.view(self.w)
+
+
+def folds(sequences: Sequences) -> bool:
+    """Whether weights are scaled once instead of gates in each step (the result is the same)."""
+    return sequences.steps >= _FOLD_STEPS
+
+
+@functools.lru_cache(maxsize=64)
+def half_vectors(hidden: int, halved: tuple[bool, ...], dtype: np.dtype) -> tuple[Array, Array]:
+    """Per gate element: factor (½ for sigmoid gates, else 1) and offset (½ or 0).
+
+    ``sigmoid(a) = ½·tanh(½a) + ½``: one tanh serves all gates. ½ is a power of two, so scaling
+    the weights instead of the sum changes no bit.
+    """
+    factor = np.repeat(np.where(halved, 0.5, 1.0), hidden).astype(dtype)
+    offset = np.repeat(np.where(halved, 0.5, 0.0), hidden).astype(dtype)
+    factor.flags.writeable = offset.flags.writeable = False
+    return factor, offset
+
+
+def runs(sequences: Sequences, reverse: bool) -> Iterator[Run]:
+    """The runs in the order in which a loop visits them."""
+    return reversed(sequences.runs) if reverse else iter(sequences.runs)
+
+
+def steps_of(values: Array, run: Run, reverse: bool) -> Array:
+    """A view ``(steps, batch, features)`` of the rows of a run, in the order of a loop."""
+    view = values[run.start : run.stop].reshape(run.steps, run.batch, values.shape[1])
+    return view[::-1] if reverse else view
+
+
+def outputs_of_steps(
+    output: Array, run: Run, reverse: bool, state: Array
+) -> tuple[Iterator[Array], Iterator[Array], Iterator[Array] | None]:
+    """Where a loop finds h of the step before, where it writes h, and where to copy that to.
+
+    With contiguous output rows h is written there once and read from there by the next step;
+    else it is kept in ``state`` and copied.
+    """
+    steps = steps_of(output, run, reverse)
+    if output.flags.c_contiguous:
+        return chain((state,), steps), iter(steps), None
+    return repeat(state, run.steps), repeat(state, run.steps), iter(steps)
+
+
+def blocks(rows: int, width: int) -> Iterator[slice]:
+    """Slices over all rows, each of about ``_BLOCK_ELEMENTS`` elements of one gate."""
+    size = max(1, _BLOCK_ELEMENTS // width)
+    for start in range(0, rows, size):
+        yield slice(start, start + size)

@@ -1,0 +1,170 @@
+"""GRU, the reset-after form.
+
+    r, z = σ(W x + R h_prev + b)           q = R h_prev + b_R (of n)
+    n = tanh(W x + b_W + r * q)            h = n + z * (h_prev - n)
+
+Backward:
+
+    dn = dh * (1 - z)(1 - n²)              dq = dn * r
+    dr = dn * q * r(1 - r)                 dz = dh * (h_prev - n) * z(1 - z)
+    dh_prev = dh * z + Rᵀ (dr, dz, dq)
+
+All factors beside dh are known before the loop. The gates are kept in the order q r z n: q r z
+belong to the recurrent matrices, r z n to the input matrices, and both are contiguous.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+import numpy as np
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.numpy.cells.common import (
+    Direction,
+    blocks,
+    folds,
+    half_vectors,
+    outputs_of_steps,
+    runs,
+    steps_of,
+)
+from cudnn_compat.engines.numpy.cells.linear import input_part
+from cudnn_compat.engines.numpy.plan import DirectionReserve
+from cudnn_compat.sequences import Sequences
+
+__all__ = ["backward", "forward"]
+
+_SIGMOIDS = (True, True, False)
+
+
+def _biases(at: Direction, dtype: np.dtype) -> tuple[Array | None, Array]:
+    """What is added to the input part ``(3H,)``, and b_R of n ``(H,)``."""
+    bias_ih, bias_hh, hidden = at.get("bias_ih"), at.get("bias_hh"), at.hidden
+    if bias_hh is None:
+        return bias_ih, np.zeros(hidden, dtype)
+    joined = bias_hh.copy()
+    joined[2 * hidden :] = 0
+    if bias_ih is not None:
+        joined += bias_ih
+    return joined, bias_hh[2 * hidden :]
+
+
+def forward(
+    at: Direction,
+    sequences: Sequences,
+    entering: Array,
+    h: Array,
+    c: Array | None,
+    output: Array,
+    kept: DirectionReserve | None,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.forward`."""
+    rows, hidden, reverse = len(entering), at.hidden, at.reverse
+    factor, _ = half_vectors(hidden, _SIGMOIDS, h.dtype)
+    bias, bias_n = _biases(at, h.dtype)
+    folded = folds(sequences)
+    sums = np.empty((rows, 3 * hidden), h.dtype) if kept is None else kept.gates[:, hidden:]
+    input_part(at, entering, bias, factor if folded else None, sums)
+    recurrent = at.recurrent
+    recurrent = (recurrent * factor[:, None]).T if folded else recurrent.T
+    dot, add, multiply, subtract, tanh = np.dot, np.add, np.multiply, np.subtract, np.tanh
+    for run in runs(sequences, reverse):
+        state = h[: run.batch]
+        scratch = np.empty((run.batch, 3 * hidden), h.dtype)
+        scratch_rz, scratch_n = scratch[:, : 2 * hidden], scratch[:, 2 * hidden :]
+        inner = np.empty_like(state)
+        before, after, copies = outputs_of_steps(output, run, reverse, state)
+        x_steps = steps_of(sums, run, reverse)
+        if kept is None:
+            parts = (scratch_rz, scratch[:, :hidden], scratch[:, hidden : 2 * hidden])
+            rz_steps, r_steps, z_steps = (repeat(part) for part in parts)
+            n_steps, q_steps = repeat(np.empty_like(state)), repeat(np.empty_like(state))
+        else:
+            rz_steps, n_steps = x_steps[..., : 2 * hidden], x_steps[..., 2 * hidden :]
+            r_steps, z_steps = rz_steps[..., :hidden], rz_steps[..., hidden:]
+            q_steps = steps_of(kept.gates[:, :hidden], run, reverse)
+        h_t = state
+        for x_rz, x_n, rz, r, z, n, q, h_prev, h_t, y_t in zip(  # noqa: B905 - `before` has one more
+            x_steps[..., : 2 * hidden],
+            x_steps[..., 2 * hidden :],
+            rz_steps,
+            r_steps,
+            z_steps,
+            n_steps,
+            q_steps,
+            before,
+            after,
+            copies or repeat(None),
+        ):
+            dot(h_prev, recurrent, out=scratch)
+            add(scratch_n, bias_n, out=q)
+            add(scratch_rz, x_rz, out=rz)
+            if not folded:
+                multiply(rz, 0.5, out=rz)
+            tanh(rz, out=rz)
+            multiply(rz, 0.5, out=rz)
+            add(rz, 0.5, out=rz)
+            multiply(r, q, out=inner)
+            add(inner, x_n, out=inner)
+            tanh(inner, out=n)
+            subtract(h_prev, n, out=inner)
+            multiply(inner, z, out=inner)
+            add(inner, n, out=h_t)
+            if y_t is not None:
+                y_t[...] = h_t
+        state[...] = h_t
+
+
+def backward(
+    at: Direction,
+    sequences: Sequences,
+    dy: Array | None,
+    output: Array,
+    h0: Array,
+    c0: Array | None,
+    dh: Array,
+    dc: Array | None,
+    kept: DirectionReserve,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.backward`."""
+    hidden, back = at.hidden, not at.reverse
+    _factors(kept, sequences.previous(output, h0, at.reverse))
+    recurrent = np.roll(at.recurrent, hidden, axis=0)
+    dot, add, multiply = np.dot, np.add, np.multiply
+    for run in runs(sequences, back):
+        dh_b = dh[: run.batch]
+        dh_of_gates = dh_b[:, None, :]
+        scratch = np.empty_like(dh_b)
+        steps = steps_of(kept.gates, run, back)
+        gates = steps.reshape(run.steps, run.batch, 4, hidden)
+        dys = repeat(None) if dy is None else steps_of(dy, run, back)
+        for da, da_recurrent, through, dy_t in zip(  # noqa: B905
+            gates, steps[..., : 3 * hidden], steps_of(kept.outs, run, back), dys
+        ):
+            if dy_t is not None:
+                add(dh_b, dy_t, out=dh_b)
+            multiply(da, dh_of_gates, out=da)
+            multiply(dh_b, through, out=scratch)
+            dot(da_recurrent, recurrent, out=dh_b)
+            add(dh_b, scratch, out=dh_b)
+
+
+def _factors(kept: DirectionReserve, before: Array) -> None:
+    """Replace what forward kept by the factors of dh (see the module's docstring)."""
+    hidden = before.shape[1]
+    assert kept.outs is not None
+    for block in blocks(len(before), hidden):
+        gates = kept.gates[block]
+        q, r, z, n = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
+        through = kept.outs[block]
+        through[...] = z
+        of_n = 1 - n * n
+        of_n *= 1 - z
+        of_z = (1 - z) * z
+        of_z *= before[block] - n
+        of_r = (1 - r) * r
+        of_r *= q
+        of_r *= of_n
+        of_q = of_n * r
+        q[...], r[...], z[...], n[...] = of_q, of_r, of_z, of_n

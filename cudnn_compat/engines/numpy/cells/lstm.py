@@ -1,0 +1,211 @@
+"""LSTM, with projection and cell clipping.
+
+    i, f, o = σ(W x + R h_prev + b)        g = tanh(W x + R h_prev + b)
+    c = f * clip(c_prev) + i * g           h = o * tanh(clip(c)), then h = W_hr h with projection
+
+Backward, for the gradient dh of h before projection:
+
+    dc += dh * o(1 - tanh²)                do = dh * tanh(c) * o(1 - o)
+    di = dc * g * i(1 - i)                 df = dc * clip(c_prev) * f(1 - f)
+    dg = dc * i(1 - g²)                    dc_prev = dc * f
+
+All factors beside dh and dc are known before the loop. Where a clip binds its factor is 0.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+import numpy as np
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.numpy.cells.common import (
+    Direction,
+    blocks,
+    folds,
+    half_vectors,
+    outputs_of_steps,
+    runs,
+    steps_of,
+)
+from cudnn_compat.engines.numpy.cells.linear import input_part
+from cudnn_compat.engines.numpy.cells.plain import joined_bias
+from cudnn_compat.engines.numpy.plan import DirectionReserve
+from cudnn_compat.sequences import Sequences
+
+__all__ = ["backward", "forward"]
+
+_SIGMOIDS = (True, True, False, True)
+
+
+def forward(
+    at: Direction,
+    sequences: Sequences,
+    entering: Array,
+    h: Array,
+    c: Array | None,
+    output: Array,
+    kept: DirectionReserve | None,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.forward`."""
+    assert c is not None
+    rows, hidden, reverse, clip = len(entering), at.hidden, at.reverse, at.spec.clip
+    factor, offset = half_vectors(hidden, _SIGMOIDS, h.dtype)
+    folded = folds(sequences)
+    sums = np.empty((rows, 4 * hidden), h.dtype) if kept is None else kept.gates
+    input_part(at, entering, joined_bias(at), factor if folded else None, sums)
+    recurrent = at.recurrent
+    recurrent = (recurrent * factor[:, None]).T if folded else recurrent.T
+    projection = at.get("weight_hr")
+    dot, add, multiply, tanh = np.dot, np.add, np.multiply, np.tanh
+    for run in runs(sequences, reverse):
+        h_b, c_b = h[: run.batch], c[: run.batch]
+        scratch = np.empty((run.batch, 4 * hidden), h.dtype)
+        product = np.empty((run.batch, hidden), h.dtype)
+        before, after, copies = outputs_of_steps(output, run, reverse, h_b)
+        if kept is None:
+            activations = repeat(scratch)
+            gates = [repeat(part) for part in _split(scratch, hidden)]
+            c_before = c_after = repeat(c_b)
+            outs = repeat(np.empty_like(product))
+        else:
+            activations = steps_of(sums, run, reverse)
+            gates = _split(activations, hidden)
+            c_after = steps_of(kept.cells, run, reverse)
+            c_before = chain((c_b,), c_after)
+            outs = steps_of(kept.outs, run, reverse)
+        if projection is None:
+            unprojected = repeat(None)
+        elif kept is None:
+            unprojected = repeat(np.empty_like(product))
+        else:
+            unprojected = steps_of(kept.hidden, run, reverse)
+        h_t, c_t = h_b, c_b
+        for x_t, a, i, f, g, o, c_prev, c_t, tanh_c, hidden_t, h_prev, h_t, y_t in zip(  # noqa: B905
+            steps_of(sums, run, reverse),
+            activations,
+            *gates,
+            c_before,
+            c_after,
+            outs,
+            unprojected,
+            before,
+            after,
+            copies or repeat(None),
+        ):
+            dot(h_prev, recurrent, out=scratch)
+            add(scratch, x_t, out=a)
+            if not folded:
+                multiply(a, factor, out=a)
+            tanh(a, out=a)
+            multiply(a, factor, out=a)
+            add(a, offset, out=a)
+            multiply(i, g, out=product)
+            if clip is None:
+                multiply(f, c_prev, out=c_t)
+                add(c_t, product, out=c_t)
+                tanh(c_t, out=tanh_c)
+            else:
+                multiply(f, _clipped(c_prev, clip), out=c_t)
+                add(c_t, product, out=c_t)
+                tanh(_clipped(c_t, clip), out=tanh_c)
+            if hidden_t is None:
+                multiply(o, tanh_c, out=h_t)
+            else:
+                multiply(o, tanh_c, out=hidden_t)
+                dot(hidden_t, projection.T, out=h_t)
+            if y_t is not None:
+                y_t[...] = h_t
+        h_b[...] = h_t
+        c_b[...] = c_t
+
+
+def backward(
+    at: Direction,
+    sequences: Sequences,
+    dy: Array | None,
+    output: Array,
+    h0: Array,
+    c0: Array | None,
+    dh: Array,
+    dc: Array | None,
+    kept: DirectionReserve,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.backward`."""
+    assert c0 is not None and dc is not None
+    hidden, back = at.hidden, not at.reverse
+    _factors(kept, sequences.previous(kept.cells, c0, at.reverse), at.spec.clip)
+    recurrent, projection = at.recurrent, at.get("weight_hr")
+    dot, add, multiply = np.dot, np.add, np.multiply
+    for run in runs(sequences, back):
+        dh_b, dc_b = dh[: run.batch], dc[: run.batch]
+        dc_of_gates = dc_b[:, None, :]
+        scratch = np.empty_like(dc_b)
+        dh_t = dh_b if projection is None else np.empty_like(dc_b)
+        gates = steps_of(kept.gates, run, back)
+        of_c = gates[..., : 3 * hidden].reshape(run.steps, run.batch, 3, hidden)
+        of_o = gates[..., 3 * hidden :]
+        dys = repeat(None) if dy is None else steps_of(dy, run, back)
+        projected = repeat(None) if projection is None else steps_of(kept.projected, run, back)
+        for da, da_of_c, da_of_o, through_h, through_c, dy_t, dp_t in zip(  # noqa: B905
+            gates,
+            of_c,
+            of_o,
+            steps_of(kept.outs, run, back),
+            steps_of(kept.cells, run, back),
+            dys,
+            projected,
+        ):
+            if dy_t is not None:
+                add(dh_b, dy_t, out=dh_b)
+            if dp_t is not None:
+                dp_t[...] = dh_b
+                dot(dh_b, projection, out=dh_t)
+            multiply(dh_t, through_h, out=scratch)
+            add(dc_b, scratch, out=dc_b)
+            multiply(da_of_c, dc_of_gates, out=da_of_c)
+            multiply(da_of_o, dh_t, out=da_of_o)
+            multiply(dc_b, through_c, out=dc_b)
+            dot(da, recurrent, out=dh_b)
+
+
+def _factors(
+    kept: DirectionReserve, c_before: Array, clip: tuple[float, float] | None
+) -> None:
+    """Replace what forward kept by the factors of dh and dc (see the module's docstring)."""
+    gates, cells, outs = kept.gates, kept.cells, kept.outs
+    assert cells is not None and outs is not None
+    hidden = cells.shape[1]
+    for block in blocks(len(cells), hidden):
+        i, f, g, o = _split(gates[block], hidden)
+        tanh_c, c, c_prev = outs[block], cells[block], c_before[block]
+        of_o = (1 - o) * o
+        of_o *= tanh_c
+        through_h = np.subtract(1, np.multiply(tanh_c, tanh_c), out=tanh_c)
+        through_h *= o
+        of_f = (1 - f) * f
+        if clip is None:
+            of_f *= c_prev
+            c[...] = f
+        else:
+            of_f *= _clipped(c_prev, clip)
+            through_h *= _inside(c, clip)
+            np.multiply(f, _inside(c_prev, clip), out=c)
+        of_g = 1 - g * g
+        of_g *= i
+        of_i = (1 - i) * i
+        of_i *= g
+        i[...], f[...], g[...], o[...] = of_i, of_f, of_g, of_o
+
+
+def _split(gates: Array, hidden: int) -> list[Array]:
+    """Views of the gates along the last axis."""
+    return [gates[..., n * hidden : (n + 1) * hidden] for n in range(4)]
+
+
+def _clipped(c: Array, clip: tuple[float, float]) -> Array:
+    return np.minimum(np.maximum(c, clip[0]), clip[1])
+
+
+def _inside(c: Array, clip: tuple[float, float]) -> Array:
+    return (c >= clip[0]) & (c <= clip[1])

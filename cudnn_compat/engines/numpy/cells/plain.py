@@ -1,0 +1,95 @@
+"""relu and tanh: ``h = f(W x + R h_prev + b)``."""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+import numpy as np
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.numpy.cells.common import (
+    Direction,
+    blocks,
+    outputs_of_steps,
+    runs,
+    steps_of,
+)
+from cudnn_compat.engines.numpy.cells.linear import input_part
+from cudnn_compat.engines.numpy.plan import DirectionReserve
+from cudnn_compat.sequences import Sequences
+
+__all__ = ["backward", "forward"]
+
+
+def joined_bias(at: Direction) -> Array | None:
+    """``b_W + b_R``, whichever the network has."""
+    bias_ih, bias_hh = at.get("bias_ih"), at.get("bias_hh")
+    if bias_ih is None or bias_hh is None:
+        return bias_hh if bias_ih is None else bias_ih
+    return bias_ih + bias_hh
+
+
+def forward(
+    at: Direction,
+    sequences: Sequences,
+    entering: Array,
+    h: Array,
+    c: Array | None,
+    output: Array,
+    kept: DirectionReserve | None,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.forward`."""
+    rows = len(entering)
+    sums = np.empty((rows, at.hidden), h.dtype) if kept is None else kept.gates
+    input_part(at, entering, joined_bias(at), None, sums)
+    recurrent = at.recurrent.T
+    relu = at.spec.cell == "relu"
+    dot, add, tanh, maximum = np.dot, np.add, np.tanh, np.maximum
+    for run in runs(sequences, at.reverse):
+        state = h[: run.batch]
+        scratch = np.empty_like(state)
+        before, after, copies = outputs_of_steps(output, run, at.reverse, state)
+        h_t = state
+        for a, h_prev, h_t, y_t in zip(  # noqa: B905, B007 - `before` has one more
+            steps_of(sums, run, at.reverse), before, after, copies or repeat(None)
+        ):
+            dot(h_prev, recurrent, out=scratch)
+            add(scratch, a, out=scratch)
+            if relu:
+                maximum(scratch, 0, out=h_t)
+            else:
+                tanh(scratch, out=h_t)
+            if y_t is not None:
+                y_t[...] = h_t
+        state[...] = h_t
+
+
+def backward(
+    at: Direction,
+    sequences: Sequences,
+    dy: Array | None,
+    output: Array,
+    h0: Array,
+    c0: Array | None,
+    dh: Array,
+    dc: Array | None,
+    kept: DirectionReserve,
+) -> None:
+    """See :func:`cudnn_compat.engines.numpy.cells.backward`."""
+    gates = kept.gates
+    for block in blocks(len(gates), at.hidden):
+        h = output[block]
+        if at.spec.cell == "relu":
+            gates[block] = h > 0
+        else:
+            np.subtract(1, h * h, out=gates[block])
+    recurrent = at.recurrent
+    dot, add, multiply = np.dot, np.add, np.multiply
+    for run in runs(sequences, not at.reverse):
+        dh_b = dh[: run.batch]
+        dys = repeat(None) if dy is None else steps_of(dy, run, not at.reverse)
+        for da, dy_t in zip(steps_of(gates, run, not at.reverse), dys):  # noqa: B905
+            if dy_t is not None:
+                add(dh_b, dy_t, out=dh_b)
+            multiply(da, dh_b, out=da)
+            dot(da, recurrent, out=dh_b)

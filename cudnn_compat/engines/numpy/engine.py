@@ -1,0 +1,103 @@
+"""The calls of the engine interface, on NumPy arrays."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from cudnn_compat.arrays import Array, numpy_dtype
+from cudnn_compat.dropout import DropoutState
+from cudnn_compat.engines.numpy import backward, forward
+from cudnn_compat.engines.numpy.plan import NumpyPlan
+from cudnn_compat.errors import UnsupportedError
+from cudnn_compat.sequences import Sequences
+from cudnn_compat.spec import RNNSpec
+
+__all__ = ["NumpyEngine"]
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(spec: RNNSpec, layout: str, steps: int, batch: int, ragged: bool, training: bool) -> NumpyPlan:
+    if spec.math == "half":
+        raise UnsupportedError(
+            "the NumPy engine has no float16 arithmetic (math='half'); "
+            "use math='default', which computes float16 data in float32"
+        )
+    return NumpyPlan(spec, layout, steps, batch, ragged, training)
+
+
+class NumpyEngine:
+    """Computes with NumPy on the host. Keeps no state: safe to use from many threads."""
+
+    name = "numpy"
+
+    def plan(
+        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+    ) -> NumpyPlan:
+        """The plan for a spec and a geometry, from a cache of 256.
+
+        Raises:
+            UnsupportedError: ``math="half"``.
+        """
+        return _plan(
+            spec, sequences.layout, sequences.steps, sequences.batch, sequences.ragged, training
+        )
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
+        """An uninitialised array."""
+        return np.empty(shape, numpy_dtype(dtype))
+
+    def forward(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        *,
+        y: Array,
+        hy: Array | None,
+        cy: Array | None,
+        reserve: Array | None,
+        dropout: DropoutState | None,
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.forward`."""
+        forward.run(plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
+
+    def backward_data(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Array,
+        *,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
+        backward.run_data(plan, sequences, w, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx)
+
+    def backward_weights(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        y: Array,
+        reserve: Array,
+        *,
+        dw: Array,
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
+        backward.run_weights(plan, sequences, x, hx, y, reserve, dw)

@@ -1,0 +1,246 @@
+"""`RNNSpec`: the one frozen, hashable description of a network.
+
+Whatever ``cudnnSetRNNDescriptor_v8`` can say can be said here. Every gate count and state size is
+derived in this file; the places of the weights are derived from it in ``weights.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+import warnings
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from cudnn_compat.errors import ArgumentError, DTypeError, IneffectiveOptionWarning
+
+__all__ = ["ALGOS", "BIAS_MODES", "CELLS", "DTYPES", "INPUT_MODES", "MATHS", "RNNSpec"]
+
+CELLS: Final = ("relu", "tanh", "lstm", "gru")
+BIAS_MODES: Final = ("double", "none", "input", "recurrent")
+INPUT_MODES: Final = ("linear", "skip")
+DTYPES: Final = ("float16", "bfloat16", "float32", "float64")
+MATHS: Final = ("default", "full", "half")
+ALGOS: Final = ("auto", "standard", "persist_static", "persist_dynamic", "persist_small_h")
+
+_GATES: Final = {"relu": 1, "tanh": 1, "lstm": 4, "gru": 3}
+_HALF_MATH_DTYPES: Final = ("float16", "float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class RNNSpec:
+    """Description of a recurrent network.
+
+    Args:
+        cell: ``"relu"``, ``"tanh"``, ``"lstm"`` or ``"gru"`` (the reset-after form:
+            ``n = tanh(W x + b_W + r * (R h + b_R))``).
+        input_size: I, features of one row of x.
+        hidden_size: H, features of the cell.
+        num_layers: L.
+        bidirectional: a second direction that starts at each sequence's own last step.
+        bias: ``"double"`` (input and recurrent biases), ``"input"``, ``"recurrent"``, ``"none"``.
+            The two single ones are the same function for every cell but GRU.
+        input_mode: ``"linear"``, or ``"skip"``: the first layer has no input matrices, x is added
+            to every gate; needs ``input_size == hidden_size``.
+        proj_size: P, features of the projected hidden state (LSTM only, ``0 < P < H``), or None.
+        dropout: probability of dropping an element between layers, in training only.
+        dtype: ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"`` (or a NumPy dtype).
+        math: ``"default"`` (what the library does: TF32 for float32 where the GPU has it),
+            ``"full"`` (no TF32, no reduced precision), ``"half"`` (float16 arithmetic).
+        algo: ``"auto"``, or one of the library's algorithms by name.
+        clip: ``(low, high)``: bounds of the LSTM cell state as cuDNN applies them:
+            ``c = f * clip(c_prev) + i * g``, ``h = o * tanh(clip(c))``; the returned c is unclipped.
+
+    Raises:
+        ArgumentError: a value is out of range or the combination does not exist.
+        DTypeError: an argument has the wrong type.
+    """
+
+    cell: str
+    input_size: int
+    hidden_size: int
+    _: dataclasses.KW_ONLY
+    num_layers: int = 1
+    bidirectional: bool = False
+    bias: str = "double"
+    input_mode: str = "linear"
+    proj_size: int | None = None
+    dropout: float = 0.0
+    dtype: str = "float32"
+    math: str = "default"
+    algo: str = "auto"
+    clip: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "dtype", _dtype_name(self.dtype))
+        for name, allowed in (
+            ("cell", CELLS),
+            ("bias", BIAS_MODES),
+            ("input_mode", INPUT_MODES),
+            ("dtype", DTYPES),
+            ("math", MATHS),
+            ("algo", ALGOS),
+        ):
+            _one_of(name, getattr(self, name), allowed)
+        for name in ("input_size", "hidden_size", "num_layers"):
+            put(self, name, _size(name, getattr(self, name)))
+        if not _is_bool(self.bidirectional):
+            raise DTypeError(f"bidirectional is {self.bidirectional!r}; wanted True or False")
+        put(self, "bidirectional", bool(self.bidirectional))
+        put(self, "dropout", _probability(self.dropout))
+        if self.proj_size is not None:
+            put(self, "proj_size", self._checked_projection())
+        if self.clip is not None:
+            put(self, "clip", self._checked_clip())
+        if self.input_mode == "skip" and self.input_size != self.hidden_size:
+            raise ArgumentError(
+                f"input_mode='skip' adds x to the gates, so input_size must equal hidden_size; "
+                f"got input_size={self.input_size}, hidden_size={self.hidden_size}"
+            )
+        if self.math == "half" and self.dtype not in _HALF_MATH_DTYPES:
+            raise ArgumentError(
+                f"math='half' exists for {' and '.join(_HALF_MATH_DTYPES)}; got dtype='{self.dtype}'"
+            )
+        if self.dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                "dropout acts between layers, so with num_layers=1 it does nothing",
+                IneffectiveOptionWarning,
+                stacklevel=3,
+            )
+
+    def _checked_projection(self) -> int:
+        size = _size("proj_size", self.proj_size)
+        if self.cell != "lstm":
+            raise ArgumentError(f"proj_size is for cell='lstm'; got cell='{self.cell}'")
+        if size >= self.hidden_size:
+            raise ArgumentError(
+                f"proj_size must be below hidden_size={self.hidden_size} "
+                f"(None for no projection); got {size}"
+            )
+        return size
+
+    def _checked_clip(self) -> tuple[float, float]:
+        if self.cell != "lstm":
+            raise ArgumentError(f"clip is for cell='lstm'; got cell='{self.cell}'")
+        try:
+            low, high = (float(bound) for bound in self.clip)  # type: ignore[union-attr]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"clip is {self.clip!r}; wanted (low, high)") from None
+        if math.isnan(low) or math.isnan(high) or low > high:
+            raise ArgumentError(f"clip is {self.clip!r}; wanted (low, high) with low <= high")
+        return low, high
+
+    def replace(self, **changes: Any) -> RNNSpec:
+        """The same description with some fields changed; checked like a new one."""
+        return dataclasses.replace(self, **changes)
+
+    @cached_property
+    def _hash(self) -> int:
+        fields = dataclasses.fields(self)
+        return hash(tuple(getattr(self, field.name) for field in fields))
+
+    def __hash__(self) -> int:
+        # A spec is a cache key on every call; its fields never change.
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        # String hashes differ between processes: what was derived is not pickled.
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for field in dataclasses.fields(self):
+            if field.name in state:
+                value = state[field.name]
+            elif field.default is not dataclasses.MISSING:
+                value = field.default
+            else:
+                raise ArgumentError(f"the pickled RNNSpec has no {field.name!r}")
+            object.__setattr__(self, field.name, value)
+
+    @cached_property
+    def num_directions(self) -> int:
+        """D: 2 when bidirectional, else 1."""
+        return 2 if self.bidirectional else 1
+
+    @cached_property
+    def num_pseudo_layers(self) -> int:
+        """L·D; pseudo-layer ``D * layer + direction``."""
+        return self.num_layers * self.num_directions
+
+    @cached_property
+    def num_gates(self) -> int:
+        """G: relu, tanh 1; gru 3 (r z n); lstm 4 (i f g o)."""
+        return _GATES[self.cell]
+
+    @property
+    def has_cell(self) -> bool:
+        """Whether there is a cell state c beside h (LSTM)."""
+        return self.cell == "lstm"
+
+    @cached_property
+    def state_size(self) -> int:
+        """P, or H without projection: features of h in one direction."""
+        return self.hidden_size if self.proj_size is None else self.proj_size
+
+    @cached_property
+    def output_size(self) -> int:
+        """D·P: features of one row of y."""
+        return self.num_directions * self.state_size
+
+    def layer_input_size(self, layer: int) -> int:
+        """Features of a row that enters ``layer``: I for the first, D·P for the others."""
+        return self.input_size if layer == 0 else self.output_size
+
+    def state_shape(self, batch: int) -> tuple[int, int, int]:
+        """Shape of hx, hy, dhx, dhy: ``(L·D, B, P)``."""
+        return (self.num_pseudo_layers, batch, self.state_size)
+
+    def cell_shape(self, batch: int) -> tuple[int, int, int]:
+        """Shape of cx, cy, dcx, dcy: ``(L·D, B, H)``."""
+        return (self.num_pseudo_layers, batch, self.hidden_size)
+
+
+def _dtype_name(dtype: Any) -> Any:
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return dtype
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        raise DTypeError(f"dtype is {dtype!r}; wanted one of {', '.join(DTYPES)}") from None
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ArgumentError(f"{name} is {value!r}; wanted one of {', '.join(map(repr, allowed))}")
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def _size(name: str, value: Any) -> int:
+    try:
+        if _is_bool(value):
+            raise TypeError
+        size = operator.index(value)
+    except TypeError:
+        raise DTypeError(f"{name} is {value!r}; wanted an integer") from None
+    if size < 1:
+        raise ArgumentError(f"{name} is {size}; wanted 1 or more")
+    return size
+
+
+def _probability(value: Any) -> float:
+    try:
+        if _is_bool(value) or isinstance(value, (str, bytes)):
+            raise TypeError
+        dropout = float(value)
+    except (TypeError, ValueError):
+        raise DTypeError(f"dropout is {value!r}; wanted a number from 0 to 1") from None
+    if not 0.0 <= dropout <= 1.0:
+        raise ArgumentError(f"dropout is {dropout}; wanted a number from 0 to 1")
+    return dropout

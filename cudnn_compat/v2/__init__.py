@@ -1,0 +1,67 @@
+"""The new API: one description of a network, functional calls, layers.
+
+>>> from cudnn_compat import v2
+>>> spec = v2.RNNSpec("lstm", input_size=64, hidden_size=128, num_layers=2, bidirectional=True)
+>>> w = v2.init_weights(spec, seed=0)
+>>> out = v2.rnn_forward(spec, w, x, lengths=lengths, training=True)    # doctest: +SKIP
+>>> grad = v2.rnn_backward(out, dy)                                     # doctest: +SKIP
+"""
+
+from cudnn_compat.dropout import DropoutState
+from cudnn_compat.errors import (
+    ArgumentError,
+    CompatError,
+    DTypeError,
+    IneffectiveOptionWarning,
+    LibraryError,
+    LibraryNotFound,
+    TapeError,
+    UnsupportedError,
+)
+from cudnn_compat.sequences import Packed, pack, unpack
+from cudnn_compat.spec import RNNSpec
+from cudnn_compat.v2.calls import (
+    rnn_backward,
+    rnn_backward_data,
+    rnn_backward_weights,
+    rnn_forward,
+)
+from cudnn_compat.v2.layers import GRU, LSTM, RNN
+from cudnn_compat.v2.results import RNNGradients, RNNOutput
+from cudnn_compat.weights import (
+    LinearParams,
+    NamedWeights,
+    init_weights,
+    named_weights,
+    weight_size,
+)
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "ArgumentError",
+    "CompatError",
+    "DTypeError",
+    "DropoutState",
+    "IneffectiveOptionWarning",
+    "LibraryError",
+    "LibraryNotFound",
+    "LinearParams",
+    "NamedWeights",
+    "Packed",
+    "RNNGradients",
+    "RNNOutput",
+    "RNNSpec",
+    "TapeError",
+    "UnsupportedError",
+    "init_weights",
+    "named_weights",
+    "pack",
+    "rnn_backward",
+    "rnn_backward_data",
+    "rnn_backward_weights",
+    "rnn_forward",
+    "unpack",
+    "weight_size",
+]

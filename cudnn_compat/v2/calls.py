@@ -1,0 +1,295 @@
+"""The functional calls: check, allocate, and let an engine compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cudnn_compat.arrays import Array, device_of, is_cupy
+from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
+from cudnn_compat.engines.choose import choose_engine
+from cudnn_compat.errors import ArgumentError
+from cudnn_compat.sequences import Packed, make_sequences
+from cudnn_compat.spec import RNNSpec
+from cudnn_compat.v2.checks import (
+    check_gradient,
+    check_input,
+    check_kinds,
+    check_layout,
+    check_spec,
+    check_state,
+)
+from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, tape_for
+from cudnn_compat.weights import check_weights
+
+__all__ = ["rnn_backward", "rnn_backward_data", "rnn_backward_weights", "rnn_forward"]
+
+
+def rnn_forward(
+    spec: RNNSpec,
+    w: Array,
+    x: Array | Packed,
+    hx: Array | None = None,
+    cx: Array | None = None,
+    *,
+    lengths: Any = None,
+    batch_sizes: Any = None,
+    layout: str = "time_major",
+    training: bool = False,
+    seed: int | DropoutState | None = None,
+    engine: str | None = None,
+) -> RNNOutput:
+    """Run a network over a batch of sequences (``cudnnRNNForward``).
+
+    Args:
+        spec: the description of the network.
+        w: flat weight space ``(weight_size(spec),)``. All arrays have the spec's dtype.
+        x: ``(T, B, I)`` (time_major), ``(B, T, I)`` (batch_major), ``(sum, I)`` (packed), a
+            :class:`Packed`, ``(T, I)`` for one unbatched sequence or ``(I,)`` for one step of it.
+            The results have the same form.
+        hx: initial hidden states ``(L·D, B, P)`` (unbatched: ``(L·D, P)``); None is zeros.
+        cx: initial cell states ``(L·D, B, H)`` of an LSTM; None is zeros.
+        lengths: steps of each sequence, in any order, zeros allowed: a sequence of integers or an
+            integer array. An empty sequence hands its state on.
+        batch_sizes: packed layout, instead of ``lengths``: sequences that have step t, for each t.
+        layout: ``"time_major"``, ``"batch_major"`` or ``"packed"``.
+        training: keep what :func:`rnn_backward` needs, and apply dropout.
+        seed: dropout's generator: None goes on with that of this thread, an integer restarts it, a
+            :class:`DropoutState` is used and advances. Looked at only where dropout acts.
+        engine: None (decided by where the arrays are), ``"numpy"`` or ``"cudnn"``.
+
+    Returns:
+        :class:`RNNOutput`, which unpacks as ``y, hy, cy``. In training it refers to w, x, hx, cx
+        and y: do not change them in place before backward.
+
+    Raises:
+        ArgumentError: a shape, length, layout or state is wrong; names the argument.
+        DTypeError: an argument is not an array, or dtypes are mixed; lists them.
+        UnsupportedError: the engine cannot do what the spec says.
+    """
+    check_spec(spec)
+    check_layout(layout)
+    form = "batched"
+    if isinstance(x, Packed):
+        if lengths is not None or batch_sizes is not None or layout == "batch_major":
+            raise ArgumentError(
+                "x is a Packed, which has its own lengths and layout; "
+                "lengths, batch_sizes and layout are for arrays"
+            )
+        form, layout, lengths, x = "packed", "packed", x.lengths, x.data
+    check_kinds(spec, w=w, x=x, hx=hx, cx=cx)
+    check_weights(spec, w)
+    check_input(spec, x, layout)
+    if cx is not None and not spec.has_cell:
+        raise ArgumentError(f"cx was given, but a {spec.cell} has no cell state; pass hx alone")
+    if seed is not None:
+        check_seed(seed)
+    x_shape = x.shape
+    if layout != "packed" and x.ndim < 3:
+        form = "unbatched" if x.ndim == 2 else "step"
+        batch_axis = 1 if layout == "time_major" else 0
+        if form == "step":
+            x = x[None, None, :]
+        else:
+            x = x[:, None, :] if batch_axis else x[None]
+        check_state("hx", hx, spec.state_shape(1)[::2], batched=False, x_shape=x_shape)
+        check_state("cx", cx, spec.cell_shape(1)[::2], batched=False, x_shape=x_shape)
+        hx = None if hx is None else hx[:, None, :]
+        cx = None if cx is None else cx[:, None, :]
+    batch = None
+    if layout == "packed":
+        batch = next((s.shape[1] for s in (hx, cx) if s is not None and s.ndim == 3), None)
+    sequences = make_sequences(
+        layout, x.shape, lengths=lengths, batch_sizes=batch_sizes, batch=batch
+    )
+    batch = sequences.batch
+    state_shape, cell_shape = spec.state_shape(batch), spec.cell_shape(batch)
+    check_state("hx", hx, state_shape, batched=True, x_shape=x_shape)
+    check_state("cx", cx, cell_shape, batched=True, x_shape=x_shape)
+    runner = choose_engine(engine, w)
+    device = device_of(w)
+    training = bool(training)
+    plan = runner.plan(spec, sequences, training=training, device=device)
+    y = runner.empty((*x.shape[:-1], spec.output_size), spec.dtype, device)
+    hy = runner.empty(state_shape, spec.dtype, device)
+    cy = runner.empty(cell_shape, spec.dtype, device) if spec.has_cell else None
+    reserve = None
+    if training:
+        reserve = runner.empty((plan.reserve_bytes(sequences),), "uint8", device)
+    acts = training and spec.dropout > 0 and spec.num_layers > 1
+    dropout = resolve_seed(seed) if acts else None
+    runner.forward(
+        plan, sequences, w, x, hx, cx, y=y, hy=hy, cy=cy, reserve=reserve, dropout=dropout
+    )
+    tape = None
+    if training:
+        tape = Tape(runner, plan, sequences, w, x, hx, cx, y, reserve, form)
+    return RNNOutput(
+        _in_form(y, form, sequences.lengths, layout),
+        _state_in_form(hy, form),
+        _state_in_form(cy, form),
+        runner.name,
+        plan.algo,
+        spec,
+        tape,
+    )
+
+
+def rnn_backward(
+    out: RNNOutput,
+    dy: Array | Packed | None = None,
+    dhy: Array | None = None,
+    dcy: Array | None = None,
+) -> RNNGradients:
+    """Gradients of a training forward: data, then weights.
+
+    Args:
+        out: what ``rnn_forward(…, training=True)`` returned; it serves one backward.
+        dy: gradient of y, in its shape; None is zeros. Its padding is not read.
+        dhy: gradient of hy; None is zeros.
+        dcy: gradient of cy; None is zeros.
+
+    Returns:
+        :class:`RNNGradients`, which unpacks as ``dx, dhx, dcx, dw``.
+
+    Raises:
+        TapeError: inference forward, or this forward has had its backward.
+        ArgumentError, DTypeError: a gradient does not fit; names it.
+    """
+    gradients = rnn_backward_data(out, dy, dhy, dcy)
+    gradients.dw = rnn_backward_weights(out)
+    return gradients
+
+
+def rnn_backward_data(
+    out: RNNOutput,
+    dy: Array | Packed | None = None,
+    dhy: Array | None = None,
+    dcy: Array | None = None,
+) -> RNNGradients:
+    """The first half of :func:`rnn_backward`: dx, dhx, dcx (``cudnnRNNBackwardData_v8``).
+
+    Parameters and errors as there; ``dw`` of the result is None.
+    """
+    tape = tape_for(out, "forward")
+    spec, sequences = out.spec, tape.sequences
+    y = out.y
+    if isinstance(y, Packed):
+        if isinstance(dy, Packed):
+            if dy.lengths != y.lengths:
+                raise ArgumentError(f"dy has lengths {dy.lengths}; wanted y's, {y.lengths}")
+            dy = dy.data
+        y = y.data
+    elif isinstance(dy, Packed):
+        raise ArgumentError("dy is a Packed, but y is an array; pass an array of y's shape")
+    if dcy is not None and not spec.has_cell:
+        raise ArgumentError(f"dcy was given, but a {spec.cell} has no cell state")
+    check_kinds(spec, w=tape.w, dy=dy, dhy=dhy, dcy=dcy)
+    check_gradient("dy", dy, y, "y")
+    check_gradient("dhy", dhy, out.hy, "hy")
+    if out.cy is not None:
+        check_gradient("dcy", dcy, out.cy, "cy")
+    device = device_of(tape.w)
+    if tape.form in ("unbatched", "step"):
+        dy = None if dy is None else dy.reshape(tape.y.shape)
+        dhy = None if dhy is None else dhy[:, None, :]
+        dcy = None if dcy is None else dcy[:, None, :]
+    runner = tape.engine
+    dx = runner.empty(tape.x.shape, spec.dtype, device)
+    dhx = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
+    dcx = None
+    if spec.has_cell:
+        dcx = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
+    # Whatever happens from here on, the reserve is no longer that of a forward.
+    tape.stage = "data"
+    runner.backward_data(
+        tape.plan,
+        sequences,
+        tape.w,
+        tape.x,
+        tape.hx,
+        tape.cx,
+        tape.y,
+        tape.reserve,
+        dy=dy,
+        dhy=dhy,
+        dcy=dcy,
+        dx=dx,
+        dhx=dhx,
+        dcx=dcx,
+    )
+    return RNNGradients(
+        _in_form(dx, tape.form, sequences.lengths, sequences.layout),
+        _state_in_form(dhx, tape.form),
+        _state_in_form(dcx, tape.form),
+    )
+
+
+def rnn_backward_weights(
+    out: RNNOutput, *, dw: Array | None = None, accumulate: bool = False
+) -> Array:
+    """The second half of :func:`rnn_backward`: weight gradients (``cudnnRNNBackwardWeights_v8``).
+
+    Args:
+        out: the output whose :func:`rnn_backward_data` has run.
+        dw: array ``(weight_size(spec),)`` to write to; None makes one.
+        accumulate: add to ``dw`` instead of overwriting it.
+
+    Returns:
+        dw. The tape is spent and its memory is free.
+
+    Raises:
+        TapeError: data has not run, or the weights have.
+        ArgumentError, DTypeError: dw does not fit, is read-only, or is missing with ``accumulate``.
+    """
+    tape = tape_for(out, "data")
+    spec, device = out.spec, device_of(tape.w)
+    target = dw
+    if dw is None:
+        if accumulate:
+            raise ArgumentError("accumulate=True adds to dw, so dw must be given")
+    else:
+        check_kinds(spec, w=tape.w, dw=dw)
+        check_weights(spec, dw, name="dw")
+        if not is_cupy(dw) and not dw.flags.writeable:
+            raise ArgumentError("dw is read-only; wanted an array to write to")
+        if not dw.flags.c_contiguous:
+            target = None
+    if target is None:
+        target = tape.engine.empty(tape.w.shape, spec.dtype, device)
+        target[...] = 0
+    elif not accumulate:
+        target[...] = 0
+    tape.stage = "weights"
+    tape.engine.backward_weights(
+        tape.plan,
+        tape.sequences,
+        tape.w,
+        tape.x,
+        tape.hx,
+        tape.y,
+        tape.reserve,
+        dw=target,
+    )
+    tape.reserve = None
+    if dw is None or dw is target:
+        return target
+    if accumulate:
+        dw += target
+    else:
+        dw[...] = target
+    return dw
+
+
+def _in_form(y: Array, form: str, lengths: tuple[int, ...], layout: str) -> Array | Packed:
+    """y or dx as the caller passed x."""
+    if form == "batched":
+        return y
+    if form == "packed":
+        return Packed(y, lengths)
+    if form == "step":
+        return y[0, 0]
+    return y[:, 0] if layout == "time_major" else y[0]
+
+
+def _state_in_form(state: Array | None, form: str) -> Array | None:
+    return state[:, 0] if state is not None and form in ("unbatched", "step") else state

@@ -1,0 +1,94 @@
+"""Checks of arguments against the spec, before an engine is called."""
+
+from __future__ import annotations
+
+from cudnn_compat.arrays import Array, check_array, device_of, dtype_name, is_cupy, numpy_dtype
+from cudnn_compat.errors import ArgumentError, DTypeError
+from cudnn_compat.sequences import LAYOUTS
+from cudnn_compat.spec import RNNSpec
+
+__all__ = ["check_gradient", "check_input", "check_kinds", "check_layout", "check_spec", "check_state"]
+
+
+def check_spec(spec: object) -> None:
+    """Refuse what is not a spec."""
+    if not isinstance(spec, RNNSpec):
+        raise DTypeError(f"spec is a {type(spec).__name__}; wanted a v2.RNNSpec")
+
+
+def check_layout(layout: object) -> None:
+    """Refuse an unknown layout."""
+    if layout not in LAYOUTS:
+        raise ArgumentError(f"layout is {layout!r}; wanted one of {', '.join(map(repr, LAYOUTS))}")
+
+
+def check_kinds(spec: RNNSpec, **arrays: Array | None) -> None:
+    """All arrays have the spec's dtype and are on one device.
+
+    Raises:
+        DTypeError: lists the dtype of each argument.
+        ArgumentError: lists the device of each argument.
+    """
+    wanted = numpy_dtype(spec.dtype)
+    mixed = gpu = host = False
+    for name, array in arrays.items():
+        if array is None:
+            continue
+        check_array(name, array)
+        mixed = mixed or array.dtype != wanted
+        if is_cupy(array):
+            gpu = True
+        else:
+            host = True
+    given = {name: array for name, array in arrays.items() if array is not None}
+    if mixed:
+        listed = ", ".join(f"{name} {dtype_name(array)}" for name, array in given.items())
+        raise DTypeError(f"the spec says dtype='{spec.dtype}' and the arguments are {listed}")
+    if gpu and (host or len({device_of(array) for array in given.values()}) > 1):
+        listed = ", ".join(f"{name} on {device_of(array)}" for name, array in given.items())
+        raise ArgumentError(f"the arguments are on different devices: {listed}")
+
+
+def check_input(spec: RNNSpec, x: Array, layout: str) -> None:
+    """x has a number of axes that the layout allows, and I features.
+
+    The message counts the caller's own dimensions.
+    """
+    if layout == "packed":
+        wanted = f"(sum, {spec.input_size})"
+        fits = x.ndim == 2
+    else:
+        batched = "steps, batch" if layout == "time_major" else "batch, steps"
+        size = spec.input_size
+        wanted = f"({batched}, {size}), ({size},) or (steps, {size})"
+        fits = 1 <= x.ndim <= 3
+    if not fits or x.shape[-1] != spec.input_size:
+        raise ArgumentError(
+            f"x has shape {x.shape}; wanted {wanted}: layout='{layout}', "
+            f"input_size={spec.input_size}"
+        )
+
+
+def check_state(
+    name: str, state: Array | None, shape: tuple[int, ...], *, batched: bool, x_shape: tuple[int, ...]
+) -> None:
+    """A state has the shape ``(L·D, B, features)``, without B where x is unbatched."""
+    if state is None or state.shape == shape:
+        return
+    message = f"{name} has shape {state.shape}; wanted {shape}"
+    if batched and state.ndim == 3 and state.shape[1] != shape[1]:
+        message += f": {name} has a batch of {state.shape[1]}, x {x_shape} has {shape[1]}"
+    else:
+        axes = "(layers * directions, batch, features)" if batched else (
+            "(layers * directions, features), because x is unbatched"
+        )
+        message += f": {axes}"
+    raise ArgumentError(message)
+
+
+def check_gradient(name: str, gradient: Array | None, like: Array, of: str) -> None:
+    """A gradient has the shape of what it is the gradient of."""
+    if gradient is not None and gradient.shape != like.shape:
+        raise ArgumentError(
+            f"{name} has shape {gradient.shape}; wanted the shape of {of}, {like.shape}"
+        )

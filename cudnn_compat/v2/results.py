@@ -1,0 +1,147 @@
+"""What the calls return: outputs with their tape, and gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.interface import Engine, Plan
+from cudnn_compat.errors import TapeError
+from cudnn_compat.sequences import Packed, Sequences
+from cudnn_compat.spec import RNNSpec
+
+__all__ = ["RNNGradients", "RNNOutput", "Tape"]
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Tape:
+    """What one backward needs of its forward: references, not copies, and the reserve.
+
+    Changing w, x, hx, cx or y in place before backward is the caller's mistake.
+    """
+
+    engine: Engine
+    plan: Plan
+    sequences: Sequences
+    w: Array
+    x: Array
+    hx: Array | None
+    cx: Array | None
+    y: Array
+    reserve: Array | None
+    form: str
+    """``"batched"``, ``"unbatched"``, ``"step"`` or ``"packed"``: what the caller passed as x."""
+    stage: str = "forward"
+    """What has run: ``"forward"``, then ``"data"``, then ``"weights"``."""
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class RNNOutput:
+    """The result of :func:`~cudnn_compat.v2.rnn_forward`; unpacks as ``y, hy, cy``.
+
+    Attributes:
+        y: output of the last layer in the form of x, with D·P features; padding is zero.
+        hy: final hidden states ``(L·D, B, P)`` (unbatched: ``(L·D, P)``).
+        cy: final cell states ``(L·D, B, H)``, or None where the cell has none.
+        engine: the engine that computed, ``"numpy"`` or ``"cudnn"``.
+        algo: the algorithm that ran.
+        spec: the description of the network.
+    """
+
+    y: Array | Packed
+    hy: Array
+    cy: Array | None
+    engine: str
+    algo: str
+    spec: RNNSpec
+    _tape: Tape | None = dataclasses.field(default=None, repr=False)
+    __weakref__: object = dataclasses.field(init=False, repr=False)
+
+    def __iter__(self) -> Iterator[Array | Packed | None]:
+        return iter((self.y, self.hy, self.cy))
+
+    @property
+    def training(self) -> bool:
+        """Whether this was a forward in training mode."""
+        return self._tape is not None
+
+    @property
+    def can_backward(self) -> bool:
+        """Whether the one backward of a training forward is still to come."""
+        return self._tape is not None and self._tape.stage == "forward"
+
+    @property
+    def reserve_bytes(self) -> int:
+        """Bytes that the tape holds beside references to the caller's arrays; 0 once spent."""
+        if self._tape is None or self._tape.reserve is None:
+            return 0
+        return int(self._tape.reserve.nbytes)
+
+    @property
+    def weights(self) -> Array | None:
+        """The weight space that backward will read; None without a tape or once it is spent."""
+        return None if self._tape is None or self._tape.stage == "weights" else self._tape.w
+
+    def own_weights(self, copy: Array | None = None) -> Array | None:
+        """Let backward read a copy, so that the caller may change his weights now.
+
+        Args:
+            copy: a copy of the weight space to use (so that several outputs can share one); None
+                makes one.
+
+        Returns:
+            The copy, or None where there is nothing left that would read the weights.
+        """
+        if self.weights is None:
+            return None
+        assert self._tape is not None
+        self._tape.w = self._tape.w.copy() if copy is None else copy
+        return self._tape.w
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class RNNGradients:
+    """Gradients of one call; unpacks as ``dx, dhx, dcx, dw``.
+
+    Attributes:
+        dx: in the form of x; padding is zero.
+        dhx: ``(L·D, B, P)`` (unbatched: ``(L·D, P)``), also where hx was not given.
+        dcx: ``(L·D, B, H)``, or None where the cell has none.
+        dw: flat weight gradients, or None from :func:`~cudnn_compat.v2.rnn_backward_data`.
+    """
+
+    dx: Array | Packed
+    dhx: Array
+    dcx: Array | None
+    dw: Array | None = None
+
+    def __iter__(self) -> Iterator[Array | Packed | None]:
+        return iter((self.dx, self.dhx, self.dcx, self.dw))
+
+
+def tape_for(out: object, stage: str) -> Tape:
+    """The tape of ``out`` if it is at ``stage``.
+
+    Raises:
+        TapeError: in words, what is wrong and what to do.
+    """
+    if isinstance(out, RNNGradients):
+        raise TapeError("gradients of gradients are not offered: cuDNN's RNNs have first order only")
+    if not isinstance(out, RNNOutput):
+        raise TapeError(
+            f"out is a {type(out).__name__}; wanted the RNNOutput that v2.rnn_forward returned"
+        )
+    tape = out._tape
+    if tape is None:
+        raise TapeError(
+            "this forward ran in inference mode and kept nothing for backward: "
+            "call v2.rnn_forward(…, training=True)"
+        )
+    if tape.stage == stage:
+        return tape
+    if tape.stage == "forward":
+        raise TapeError("weights come after data: call v2.rnn_backward_data first")
+    raise TapeError(
+        "a forward serves one backward, and this one has had it: call v2.rnn_forward again"
+    )
