@@ -24,8 +24,8 @@ class DirectionReserve:
     ============= =========== ============================== ===========================
     array         shape       after forward                  after backward data
     ============= =========== ============================== ===========================
-    gates (lstm)  ``(N, 4H)`` i f g o                        their gradients
-    gates (gru)   ``(N, 4H)`` R h of n; r z n                gradients of it; of r z n
+    gates (lstm)  ``(N, 4H)`` 1/i 1/f g 1/o                  gradients of i f g o
+    gates (gru)   ``(N, 4H)`` R h of n; 1/r 1/z n            gradients of it; of r z n
     gates (other) ``(N, H)``  nothing                        gradient of the pre-activation
     cells (lstm)  ``(N, H)``  c                              f (its factor in dc)
     outs (lstm)   ``(N, H)``  tanh(c)                        scratch

@@ -14,12 +14,12 @@ from cudnn_compat.sequences import Run, Sequences
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.weights import PseudoLayer
 
-__all__ = ["Direction", "blocks", "half_vectors", "outputs_of_steps", "runs", "steps_of"]
+__all__ = ["Direction", "blocks", "folds", "gate_signs", "outputs_of_steps", "runs", "steps_of"]
 
 _FOLD_STEPS = 8
-"""From this many steps on it pays to scale a copy of the weights once, not the gates each step."""
+"""From this many steps on it pays to change signs in a copy of the weights once, not in each step."""
 
-_BLOCK_ELEMENTS = 1 << 15
+_BLOCK_ELEMENTS = 1 << 14
 """Elements of one gate that are worked on at a time, so that they stay in the cache."""
 
 
@@ -48,21 +48,21 @@ class Direction:
 
 
 def folds(sequences: Sequences) -> bool:
-    """Whether weights are scaled once instead of gates in each step (the result is the same)."""
+    """Whether signs are applied to the weights once instead of to the gates in each step."""
     return sequences.steps >= _FOLD_STEPS
 
 
 @functools.lru_cache(maxsize=64)
-def half_vectors(hidden: int, halved: tuple[bool, ...], dtype: np.dtype) -> tuple[Array, Array]:
-    """Per gate element: factor (½ for sigmoid gates, else 1) and offset (½ or 0).
+def gate_signs(hidden: int, sigmoids: tuple[bool, ...], dtype: np.dtype) -> Array:
+    """Per gate element -1 for sigmoid gates, 1 for the others; shape ``(G·H,)``.
 
-    ``sigmoid(a) = ½·tanh(½a) + ½``: one tanh serves all gates. ½ is a power of two, so scaling
-    the weights instead of the sum changes no bit.
+    The loops work with ``1 + exp(-a)``, the reciprocal of the sigmoid: dividing by it is the
+    product with the sigmoid, rounded once. A sign changes no bit of a sum, so it may be applied
+    to the weights instead.
     """
-    factor = np.repeat(np.where(halved, 0.5, 1.0), hidden).astype(dtype)
-    offset = np.repeat(np.where(halved, 0.5, 0.0), hidden).astype(dtype)
-    factor.flags.writeable = offset.flags.writeable = False
-    return factor, offset
+    signs = np.repeat(np.where(sigmoids, -1.0, 1.0), hidden).astype(dtype)
+    signs.flags.writeable = False
+    return signs
 
 
 def runs(sequences: Sequences, reverse: bool) -> Iterator[Run]:
@@ -90,8 +90,15 @@ def outputs_of_steps(
     return repeat(state, run.steps), repeat(state, run.steps), iter(steps)
 
 
-def blocks(rows: int, width: int) -> Iterator[slice]:
-    """Slices over all rows, each of about ``_BLOCK_ELEMENTS`` elements of one gate."""
-    size = max(1, _BLOCK_ELEMENTS // width)
+def blocks(values: Array, count: int) -> Iterator[tuple[slice, list[Array]]]:
+    """Walk over the rows of ``values`` ``(N, H)``, so many at a time as stay in the cache.
+
+    Yields:
+        a slice of rows, and ``count`` scratch arrays of its shape.
+    """
+    rows, width = values.shape
+    size = max(1, min(rows, _BLOCK_ELEMENTS // width))
+    scratch = [np.empty((size, width), values.dtype) for _ in range(count)]
     for start in range(0, rows, size):
-        yield slice(start, start + size)
+        block = slice(start, min(start + size, rows))
+        yield block, [array[: block.stop - start] for array in scratch]

@@ -9,7 +9,7 @@ Backward:
     dr = dn * q * r(1 - r)                 dz = dh * (h_prev - n) * z(1 - z)
     dh_prev = dh * z + Rᵀ (dr, dz, dq)
 
-All factors beside dh are known before the loop. The gates are kept in the order q r z n: q r z
+Forward keeps q, 1/r, 1/z, n. All factors beside dh are known before the loop. The gates are kept in the order q r z n: q r z
 belong to the recurrent matrices, r z n to the input matrices, and both are contiguous.
 """
 
@@ -24,7 +24,7 @@ from cudnn_compat.engines.numpy.cells.common import (
     Direction,
     blocks,
     folds,
-    half_vectors,
+    gate_signs,
     outputs_of_steps,
     runs,
     steps_of,
@@ -61,14 +61,15 @@ def forward(
 ) -> None:
     """See :func:`cudnn_compat.engines.numpy.cells.forward`."""
     rows, hidden, reverse = len(entering), at.hidden, at.reverse
-    factor, _ = half_vectors(hidden, _SIGMOIDS, h.dtype)
+    signs = gate_signs(hidden, _SIGMOIDS, h.dtype)
     bias, bias_n = _biases(at, h.dtype)
     folded = folds(sequences)
     sums = np.empty((rows, 3 * hidden), h.dtype) if kept is None else kept.gates[:, hidden:]
-    input_part(at, entering, bias, factor if folded else None, sums)
+    input_part(at, entering, bias, signs if folded else None, sums)
     recurrent = at.recurrent
-    recurrent = (recurrent * factor[:, None]).T if folded else recurrent.T
-    dot, add, multiply, subtract, tanh = np.dot, np.add, np.multiply, np.subtract, np.tanh
+    recurrent = (recurrent * signs[:, None]).T if folded else recurrent.T
+    dot, add, subtract, divide = np.dot, np.add, np.subtract, np.divide
+    exp, tanh, negative = np.exp, np.tanh, np.negative
     for run in runs(sequences, reverse):
         state = h[: run.batch]
         scratch = np.empty((run.batch, 3 * hidden), h.dtype)
@@ -101,15 +102,14 @@ def forward(
             add(scratch_n, bias_n, out=q)
             add(scratch_rz, x_rz, out=rz)
             if not folded:
-                multiply(rz, 0.5, out=rz)
-            tanh(rz, out=rz)
-            multiply(rz, 0.5, out=rz)
-            add(rz, 0.5, out=rz)
-            multiply(r, q, out=inner)
+                negative(rz, out=rz)
+            exp(rz, out=rz)
+            add(rz, 1, out=rz)
+            divide(q, r, out=inner)
             add(inner, x_n, out=inner)
             tanh(inner, out=n)
             subtract(h_prev, n, out=inner)
-            multiply(inner, z, out=inner)
+            divide(inner, z, out=inner)
             add(inner, n, out=h_t)
             if y_t is not None:
                 y_t[...] = h_t
@@ -152,19 +152,26 @@ def backward(
 
 def _factors(kept: DirectionReserve, before: Array) -> None:
     """Replace what forward kept by the factors of dh (see the module's docstring)."""
-    hidden = before.shape[1]
-    assert kept.outs is not None
-    for block in blocks(len(before), hidden):
+    hidden, outs = before.shape[1], kept.outs
+    assert outs is not None
+    multiply, subtract = np.multiply, np.subtract
+    for block, (u, v) in blocks(outs, 2):
         gates = kept.gates[block]
         q, r, z, n = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
-        through = kept.outs[block]
-        through[...] = z
-        of_n = 1 - n * n
-        of_n *= 1 - z
-        of_z = (1 - z) * z
-        of_z *= before[block] - n
-        of_r = (1 - r) * r
-        of_r *= q
-        of_r *= of_n
-        of_q = of_n * r
-        q[...], r[...], z[...], n[...] = of_q, of_r, of_z, of_n
+        for sigmoid in (r, z):
+            np.reciprocal(sigmoid, out=sigmoid)
+        outs[block] = z
+        # of z: (h_prev - n) z(1 - z), and of n: (1 - z)(1 - n²)
+        subtract(1, z, out=u)
+        multiply(z, u, out=z)
+        subtract(before[block], n, out=v)
+        multiply(z, v, out=z)
+        multiply(n, n, out=v)
+        subtract(1, v, out=v)
+        multiply(u, v, out=n)
+        # of r: of n * q r(1 - r), and of q: of n * r
+        subtract(1, r, out=u)
+        multiply(u, r, out=u)
+        multiply(u, q, out=u)
+        multiply(n, r, out=q)
+        multiply(u, n, out=r)

@@ -12,9 +12,9 @@ __all__ = ["input_gradient", "input_part", "weight_gradients"]
 
 
 def input_part(
-    at: Direction, entering: Array, bias: Array | None, factor: Array | None, out: Array
+    at: Direction, entering: Array, bias: Array | None, signs: Array | None, out: Array
 ) -> None:
-    """``out = factor * (x Wᵀ + bias)`` for all rows at once: ``(N, in)`` to ``(N, G·H)``.
+    """``out = signs * (x Wᵀ + bias)`` for all rows at once: ``(N, in)`` to ``(N, G·H)``.
 
     In skip mode x itself is added to every gate.
     """
@@ -23,17 +23,17 @@ def input_part(
         # Along the last axis, so that it stays a view where ``out`` has wider rows.
         for gate in range(at.spec.num_gates):
             out[:, gate * at.hidden : (gate + 1) * at.hidden] = entering
-        late = factor
-    elif factor is not None and len(entering) >= matrix.shape[1]:
-        np.matmul(entering, (matrix * factor[:, None]).T, out=out)
+        late = signs
+    elif signs is not None and len(entering) >= matrix.shape[1]:
+        np.matmul(entering, (matrix * signs[:, None]).T, out=out)
         late = None
     else:
         np.matmul(entering, matrix.T, out=out)
-        late = factor
+        late = signs
     if late is not None:
         np.multiply(out, late, out=out)
     if bias is not None:
-        np.add(out, bias if factor is None else bias * factor, out=out)
+        np.add(out, bias if signs is None else bias * signs, out=out)
 
 
 def _input_side(at: Direction, kept: DirectionReserve) -> Array:

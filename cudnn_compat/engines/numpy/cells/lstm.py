@@ -9,7 +9,7 @@ Backward, for the gradient dh of h before projection:
     di = dc * g * i(1 - i)                 df = dc * clip(c_prev) * f(1 - f)
     dg = dc * i(1 - g²)                    dc_prev = dc * f
 
-All factors beside dh and dc are known before the loop. Where a clip binds its factor is 0.
+Forward keeps 1/i, 1/f, g, 1/o. All factors beside dh and dc are known before the loop. Where a clip binds its factor is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cudnn_compat.engines.numpy.cells.common import (
     Direction,
     blocks,
     folds,
-    half_vectors,
+    gate_signs,
     outputs_of_steps,
     runs,
     steps_of,
@@ -50,27 +50,30 @@ def forward(
     """See :func:`cudnn_compat.engines.numpy.cells.forward`."""
     assert c is not None
     rows, hidden, reverse, clip = len(entering), at.hidden, at.reverse, at.spec.clip
-    factor, offset = half_vectors(hidden, _SIGMOIDS, h.dtype)
+    signs = gate_signs(hidden, _SIGMOIDS, h.dtype)
     folded = folds(sequences)
-    sums = np.empty((rows, 4 * hidden), h.dtype) if kept is None else kept.gates
-    input_part(at, entering, joined_bias(at), factor if folded else None, sums)
+    inputs = np.empty((rows, 4 * hidden), h.dtype) if kept is None else kept.gates
+    input_part(at, entering, joined_bias(at), signs if folded else None, inputs)
     recurrent = at.recurrent
-    recurrent = (recurrent * factor[:, None]).T if folded else recurrent.T
+    recurrent = (recurrent * signs[:, None]).T if folded else recurrent.T
     projection = at.get("weight_hr")
-    dot, add, multiply, tanh = np.dot, np.add, np.multiply, np.tanh
+    dot, add, multiply, divide = np.dot, np.add, np.multiply, np.divide
+    exp, tanh = np.exp, np.tanh
     for run in runs(sequences, reverse):
         h_b, c_b = h[: run.batch], c[: run.batch]
-        scratch = np.empty((run.batch, 4 * hidden), h.dtype)
+        sums_t = np.empty((run.batch, 4 * hidden), h.dtype)
+        sums_of_g = sums_t[:, 2 * hidden : 3 * hidden]
         product = np.empty((run.batch, hidden), h.dtype)
         before, after, copies = outputs_of_steps(output, run, reverse, h_b)
         if kept is None:
-            activations = repeat(scratch)
-            gates = [repeat(part) for part in _split(scratch, hidden)]
+            scratch = np.empty_like(sums_t)
+            gates = repeat(scratch)
+            parts = [repeat(part) for part in _split(scratch, hidden)]
             c_before = c_after = repeat(c_b)
             outs = repeat(np.empty_like(product))
         else:
-            activations = steps_of(sums, run, reverse)
-            gates = _split(activations, hidden)
+            gates = steps_of(inputs, run, reverse)
+            parts = _split(gates, hidden)
             c_after = steps_of(kept.cells, run, reverse)
             c_before = chain((c_b,), c_after)
             outs = steps_of(kept.outs, run, reverse)
@@ -82,9 +85,9 @@ def forward(
             unprojected = steps_of(kept.hidden, run, reverse)
         h_t, c_t = h_b, c_b
         for x_t, a, i, f, g, o, c_prev, c_t, tanh_c, hidden_t, h_prev, h_t, y_t in zip(  # noqa: B905
-            steps_of(sums, run, reverse),
-            activations,
-            *gates,
+            steps_of(inputs, run, reverse),
+            gates,
+            *parts,
             c_before,
             c_after,
             outs,
@@ -93,26 +96,26 @@ def forward(
             after,
             copies or repeat(None),
         ):
-            dot(h_prev, recurrent, out=scratch)
-            add(scratch, x_t, out=a)
+            dot(h_prev, recurrent, out=sums_t)
+            add(sums_t, x_t, out=sums_t)
             if not folded:
-                multiply(a, factor, out=a)
-            tanh(a, out=a)
-            multiply(a, factor, out=a)
-            add(a, offset, out=a)
-            multiply(i, g, out=product)
+                multiply(sums_t, signs, out=sums_t)
+            exp(sums_t, out=a)
+            add(a, 1, out=a)
+            tanh(sums_of_g, out=g)
+            divide(g, i, out=product)
             if clip is None:
-                multiply(f, c_prev, out=c_t)
+                divide(c_prev, f, out=c_t)
                 add(c_t, product, out=c_t)
                 tanh(c_t, out=tanh_c)
             else:
-                multiply(f, _clipped(c_prev, clip), out=c_t)
+                divide(_clipped(c_prev, clip), f, out=c_t)
                 add(c_t, product, out=c_t)
                 tanh(_clipped(c_t, clip), out=tanh_c)
             if hidden_t is None:
-                multiply(o, tanh_c, out=h_t)
+                divide(tanh_c, o, out=h_t)
             else:
-                multiply(o, tanh_c, out=hidden_t)
+                divide(tanh_c, o, out=hidden_t)
                 dot(hidden_t, projection.T, out=h_t)
             if y_t is not None:
                 y_t[...] = h_t
@@ -173,29 +176,41 @@ def _factors(
     kept: DirectionReserve, c_before: Array, clip: tuple[float, float] | None
 ) -> None:
     """Replace what forward kept by the factors of dh and dc (see the module's docstring)."""
-    gates, cells, outs = kept.gates, kept.cells, kept.outs
+    cells, outs = kept.cells, kept.outs
     assert cells is not None and outs is not None
     hidden = cells.shape[1]
-    for block in blocks(len(cells), hidden):
-        i, f, g, o = _split(gates[block], hidden)
+    multiply, subtract = np.multiply, np.subtract
+    for block, (u, v) in blocks(cells, 2):
+        i, f, g, o = _split(kept.gates[block], hidden)
         tanh_c, c, c_prev = outs[block], cells[block], c_before[block]
-        of_o = (1 - o) * o
-        of_o *= tanh_c
-        through_h = np.subtract(1, np.multiply(tanh_c, tanh_c), out=tanh_c)
-        through_h *= o
-        of_f = (1 - f) * f
+        for sigmoid in (i, f, o):
+            np.reciprocal(sigmoid, out=sigmoid)
+        # through h: o(1 - tanh²), and of o: tanh(c) o(1 - o)
+        multiply(tanh_c, tanh_c, out=u)
+        subtract(1, u, out=u)
+        multiply(u, o, out=u)
+        subtract(1, o, out=v)
+        multiply(v, o, out=v)
+        multiply(v, tanh_c, out=o)
         if clip is None:
-            of_f *= c_prev
+            tanh_c[...] = u
             c[...] = f
         else:
-            of_f *= _clipped(c_prev, clip)
-            through_h *= _inside(c, clip)
-            np.multiply(f, _inside(c_prev, clip), out=c)
-        of_g = 1 - g * g
-        of_g *= i
-        of_i = (1 - i) * i
-        of_i *= g
-        i[...], f[...], g[...], o[...] = of_i, of_f, of_g, of_o
+            multiply(u, _inside(c, clip), out=tanh_c)
+            multiply(f, _inside(c_prev, clip), out=c)
+            c_prev = _clipped(c_prev, clip)
+        # of f: c_prev f(1 - f)
+        subtract(1, f, out=u)
+        multiply(u, f, out=u)
+        multiply(u, c_prev, out=f)
+        # of g: i(1 - g²), and of i: g i(1 - i)
+        multiply(g, g, out=u)
+        subtract(1, u, out=u)
+        multiply(u, i, out=u)
+        subtract(1, i, out=v)
+        multiply(v, i, out=v)
+        multiply(v, g, out=i)
+        g[...] = u
 
 
 def _split(gates: Array, hidden: int) -> list[Array]:

@@ -77,12 +77,13 @@ def backward(
 ) -> None:
     """See :func:`cudnn_compat.engines.numpy.cells.backward`."""
     gates = kept.gates
-    for block in blocks(len(gates), at.hidden):
-        h = output[block]
+    for block, () in blocks(gates, 0):
+        h, of_a = output[block], gates[block]
         if at.spec.cell == "relu":
-            gates[block] = h > 0
+            of_a[...] = h > 0
         else:
-            np.subtract(1, h * h, out=gates[block])
+            np.multiply(h, h, out=of_a)
+            np.subtract(1, of_a, out=of_a)
     recurrent = at.recurrent
     dot, add, multiply = np.dot, np.add, np.multiply
     for run in runs(sequences, not at.reverse):
