@@ -162,7 +162,9 @@ def measure(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
@@ -172,7 +174,10 @@ def main(arguments: list[str] | None = None) -> int:
     workloads = tuple(w for w in WORKLOADS if options.only in w.name)
     if not workloads:
         parser.error(f"no workload has {options.only!r} in its name")
-    print(f"{'T×B×I×H, float32':24} {'mode':10} {'ours µs':>10} {'torch µs':>10} {'ratio':>7}   of rounds")
+    print(
+        f"{'T×B×I×H, float32':24} {'mode':10} {'ours µs':>10} {'torch µs':>10} {'ratio':>7}"
+        "   of rounds"
+    )
     rows = measure(workloads, options.threads, options.rounds, options.seconds)
     means = {}
     for mode in MODES:
@@ -180,8 +185,9 @@ def main(arguments: list[str] | None = None) -> int:
         means[mode] = math.exp(statistics.fmean(map(math.log, ratios)))
         print(f"geometric mean, {mode}: {means[mode]:.2f}   worst: {max(ratios):.2f}")
     if options.json:
-        import numpy
         from importlib.metadata import version
+
+        import numpy
 
         record = {
             "date": time.strftime("%Y-%m-%d"),
@@ -203,7 +209,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _cpu_name() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+            names = [
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            ]
         return names[0] if names else platform.processor()
     except OSError:
         return platform.processor()

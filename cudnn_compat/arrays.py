@@ -15,7 +15,15 @@ import numpy as np
 
 from cudnn_compat.errors import DTypeError, UnsupportedError
 
-__all__ = ["Array", "array_module", "check_array", "device_of", "dtype_name", "is_cupy", "numpy_dtype"]
+__all__ = [
+    "Array",
+    "array_module",
+    "check_array",
+    "device_of",
+    "dtype_name",
+    "is_cupy",
+    "numpy_dtype",
+]
 
 Array: TypeAlias = Any
 """A NumPy or CuPy array."""
@@ -36,7 +44,9 @@ def check_array(name: str, value: object) -> None:
     if type(value) is np.ndarray or is_cupy(value):
         return
     if isinstance(value, np.ma.MaskedArray):
-        raise DTypeError(f"{name} is a masked array, whose mask would be lost; pass {name}.filled(…)")
+        raise DTypeError(
+            f"{name} is a masked array, whose mask would be lost; pass {name}.filled(…)"
+        )
     if isinstance(value, np.ndarray):
         return
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -76,4 +86,5 @@ def numpy_dtype(name: str) -> np.dtype:
         raise UnsupportedError(
             "bfloat16 arrays on the host need the package ml_dtypes: pip install ml_dtypes"
         ) from None
-    return np.dtype(ml_dtypes.bfloat16)
+    bfloat16: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    return bfloat16

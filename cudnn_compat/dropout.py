@@ -39,7 +39,8 @@ class DropoutState:
         with self.lock:
             if key not in self._realised:
                 self._realised[key] = make(self.seed)
-            return self._realised[key]
+            realised: _T = self._realised[key]
+            return realised
 
     def restart(self, seed: int | None = None) -> None:
         """Start again, from ``seed`` or from the seed that it was made with."""
@@ -95,9 +96,7 @@ def _checked_seed(seed: Any) -> int:
             raise TypeError
         value = operator.index(seed)
     except TypeError:
-        raise DTypeError(
-            f"seed is {seed!r}; wanted None, an integer or a DropoutState"
-        ) from None
+        raise DTypeError(f"seed is {seed!r}; wanted None, an integer or a DropoutState") from None
     if not 0 <= value < 2**64:
         raise ArgumentError(f"seed is {value}; wanted 0 to 2**64 - 1")
     return value

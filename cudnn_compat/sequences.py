@@ -38,6 +38,7 @@ class Run(NamedTuple):
 
     @property
     def stop(self) -> int:
+        """Row behind the run."""
         return self.start + self.steps * self.batch
 
 

@@ -52,7 +52,8 @@ class RNNSpec:
             ``"full"`` (no TF32, no reduced precision), ``"half"`` (float16 arithmetic).
         algo: ``"auto"``, or one of the library's algorithms by name.
         clip: ``(low, high)``: bounds of the LSTM cell state as cuDNN applies them:
-            ``c = f * clip(c_prev) + i * g``, ``h = o * tanh(clip(c))``; the returned c is unclipped.
+            ``c = f * clip(c_prev) + i * g``, ``h = o * tanh(clip(c))``; the c that is returned is
+            not clipped.
 
     Raises:
         ArgumentError: a value is out of range or the combination does not exist.
@@ -103,7 +104,7 @@ class RNNSpec:
             )
         if self.math == "half" and self.dtype not in _HALF_MATH_DTYPES:
             raise ArgumentError(
-                f"math='half' exists for {' and '.join(_HALF_MATH_DTYPES)}; got dtype='{self.dtype}'"
+                f"math='half' is for {' and '.join(_HALF_MATH_DTYPES)}; got dtype='{self.dtype}'"
             )
         if self.dropout > 0 and self.num_layers == 1:
             warnings.warn(
@@ -180,6 +181,11 @@ class RNNSpec:
     def has_cell(self) -> bool:
         """Whether there is a cell state c beside h (LSTM)."""
         return self.cell == "lstm"
+
+    @property
+    def drops(self) -> bool:
+        """Whether dropout acts in training: it does so between layers."""
+        return self.dropout > 0 and self.num_layers > 1
 
     @cached_property
     def state_size(self) -> int:

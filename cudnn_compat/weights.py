@@ -49,6 +49,7 @@ class Slot:
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return math.prod(self.shape)
 
     def view(self, w: Array) -> Array:
@@ -177,9 +178,8 @@ class NamedWeights(Mapping[str, Array]):
                 f"pseudo_layer is {pseudo_layer}; wanted 0 to {spec.num_pseudo_layers - 1}"
             )
         if linear_id not in self.linear_ids():
-            raise ArgumentError(
-                f"linear_id is {linear_id}; a {spec.cell} has {', '.join(map(str, self.linear_ids()))}"
-            )
+            known = ", ".join(map(str, self.linear_ids()))
+            raise ArgumentError(f"linear_id is {linear_id}; this {spec.cell} has {known}")
         part = self._layout.pseudo_layers[pseudo_layer]
         if linear_id == PROJECTION_ID and part.weight_hr is not None:
             return LinearParams(part.weight_hr.view(self.w), None)
@@ -213,7 +213,7 @@ def check_weights(spec: RNNSpec, w: Array, *, name: str = "w", strided: bool = T
     if w.dtype != numpy_dtype(spec.dtype):
         raise DTypeError(f"{name} is {dtype_name(w)}; the spec says dtype='{spec.dtype}'")
     if not strided and not w.flags.c_contiguous:
-        raise ArgumentError(f"{name} is not contiguous, so no views can be given; pass a copy of it")
+        raise ArgumentError(f"{name} is not contiguous, so it has no flat views; pass a copy of it")
 
 
 def init_weights(spec: RNNSpec, seed: int | None = None, xp: ModuleType = np) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from cudnn_compat.arrays import Array, is_cupy
-from cudnn_compat.engines.interface import Engine
+from cudnn_compat.engines.interface import AnyEngine
 from cudnn_compat.errors import ArgumentError, UnsupportedError
 
 __all__ = ["ENGINES", "choose_engine"]
@@ -14,12 +14,12 @@ ENGINES = ("numpy", "cudnn")
 """Names that ``engine=`` takes."""
 
 _NO_CUDNN = (
-    "the cuDNN engine is not part of this release of cudnn_compat, so CuPy arrays cannot be served: "
-    "pass NumPy arrays (cupy.asnumpy(…)) to the NumPy engine"
+    "the cuDNN engine is not part of this release of cudnn_compat, so CuPy arrays cannot be "
+    "served: pass NumPy arrays (cupy.asnumpy(…)) to the NumPy engine"
 )
 
 
-def choose_engine(name: str | None, w: Array) -> Engine:
+def choose_engine(name: str | None, w: Array) -> AnyEngine:
     """The engine called ``name``, or the one for the device that ``w`` is on.
 
     Raises:
@@ -42,7 +42,7 @@ def choose_engine(name: str | None, w: Array) -> Engine:
 
 
 @functools.cache
-def numpy_engine() -> Engine:
+def numpy_engine() -> AnyEngine:
     """The NumPy engine, loaded at first use."""
     from cudnn_compat.engines.numpy import NumpyEngine
 

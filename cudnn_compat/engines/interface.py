@@ -9,14 +9,14 @@ defined values; those to be read may be read-only and have any strides, and are 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["Engine", "Plan"]
+__all__ = ["AnyEngine", "Engine", "Plan"]
 
 
 class Plan(Protocol):
@@ -38,14 +38,17 @@ class Plan(Protocol):
         """Bytes of the flat reserve that training needs; 0 in inference."""
 
 
-class Engine(Protocol):
-    """One way to compute."""
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+class Engine(Protocol[PlanT]):
+    """One way to compute, with plans of its own."""
 
     name: str
 
     def plan(
         self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
-    ) -> Plan:
+    ) -> PlanT:
         """The plan for a spec and a geometry, from a bounded cache.
 
         Raises:
@@ -57,7 +60,7 @@ class Engine(Protocol):
 
     def forward(
         self,
-        plan: Plan,
+        plan: PlanT,
         sequences: Sequences,
         w: Array,
         x: Array,
@@ -77,7 +80,7 @@ class Engine(Protocol):
 
     def backward_data(
         self,
-        plan: Plan,
+        plan: PlanT,
         sequences: Sequences,
         w: Array,
         x: Array,
@@ -97,7 +100,7 @@ class Engine(Protocol):
 
     def backward_weights(
         self,
-        plan: Plan,
+        plan: PlanT,
         sequences: Sequences,
         w: Array,
         x: Array,
@@ -108,3 +111,7 @@ class Engine(Protocol):
         dw: Array,
     ) -> None:
         """Add the weight gradients into dw. Comes after :meth:`backward_data`."""
+
+
+AnyEngine = Engine[Any]
+"""An engine of which only the interface is known."""

@@ -8,16 +8,15 @@ from cudnn_compat.arrays import Array, device_of, is_cupy
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
 from cudnn_compat.engines.choose import choose_engine
 from cudnn_compat.errors import ArgumentError
-from cudnn_compat.sequences import Packed, make_sequences
+from cudnn_compat.sequences import Packed
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2.checks import (
     check_gradient,
-    check_input,
     check_kinds,
     check_layout,
     check_spec,
-    check_state,
 )
+from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
 from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, tape_for
 from cudnn_compat.weights import check_weights
 
@@ -68,65 +67,48 @@ def rnn_forward(
     """
     check_spec(spec)
     check_layout(layout)
-    form = "batched"
-    if isinstance(x, Packed):
+    check_seed(seed)
+    packed = isinstance(x, Packed)
+    if packed:
         if lengths is not None or batch_sizes is not None or layout == "batch_major":
             raise ArgumentError(
                 "x is a Packed, which has its own lengths and layout; "
                 "lengths, batch_sizes and layout are for arrays"
             )
-        form, layout, lengths, x = "packed", "packed", x.lengths, x.data
+        layout, lengths, x = "packed", x.lengths, x.data
     check_kinds(spec, w=w, x=x, hx=hx, cx=cx)
     check_weights(spec, w)
-    check_input(spec, x, layout)
     if cx is not None and not spec.has_cell:
         raise ArgumentError(f"cx was given, but a {spec.cell} has no cell state; pass hx alone")
-    if seed is not None:
-        check_seed(seed)
-    x_shape = x.shape
-    if layout != "packed" and x.ndim < 3:
-        form = "unbatched" if x.ndim == 2 else "step"
-        batch_axis = 1 if layout == "time_major" else 0
-        if form == "step":
-            x = x[None, None, :]
-        else:
-            x = x[:, None, :] if batch_axis else x[None]
-        check_state("hx", hx, spec.state_shape(1)[::2], batched=False, x_shape=x_shape)
-        check_state("cx", cx, spec.cell_shape(1)[::2], batched=False, x_shape=x_shape)
-        hx = None if hx is None else hx[:, None, :]
-        cx = None if cx is None else cx[:, None, :]
-    batch = None
-    if layout == "packed":
-        batch = next((s.shape[1] for s in (hx, cx) if s is not None and s.ndim == 3), None)
-    sequences = make_sequences(
-        layout, x.shape, lengths=lengths, batch_sizes=batch_sizes, batch=batch
-    )
-    batch = sequences.batch
-    state_shape, cell_shape = spec.state_shape(batch), spec.cell_shape(batch)
-    check_state("hx", hx, state_shape, batched=True, x_shape=x_shape)
-    check_state("cx", cx, cell_shape, batched=True, x_shape=x_shape)
-    runner = choose_engine(engine, w)
-    device = device_of(w)
-    training = bool(training)
+    given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
+    form, sequences = "packed" if packed else given.form, given.sequences
+    runner, device, training = choose_engine(engine, w), device_of(w), bool(training)
     plan = runner.plan(spec, sequences, training=training, device=device)
-    y = runner.empty((*x.shape[:-1], spec.output_size), spec.dtype, device)
-    hy = runner.empty(state_shape, spec.dtype, device)
-    cy = runner.empty(cell_shape, spec.dtype, device) if spec.has_cell else None
-    reserve = None
+    y = runner.empty((*given.x.shape[:-1], spec.output_size), spec.dtype, device)
+    hy = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
+    cy = tape = reserve = None
+    if spec.has_cell:
+        cy = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
     if training:
         reserve = runner.empty((plan.reserve_bytes(sequences),), "uint8", device)
-    acts = training and spec.dropout > 0 and spec.num_layers > 1
-    dropout = resolve_seed(seed) if acts else None
+        tape = Tape(runner, plan, sequences, w, given.x, given.hx, given.cx, y, reserve, form)
     runner.forward(
-        plan, sequences, w, x, hx, cx, y=y, hy=hy, cy=cy, reserve=reserve, dropout=dropout
+        plan,
+        sequences,
+        w,
+        given.x,
+        given.hx,
+        given.cx,
+        y=y,
+        hy=hy,
+        cy=cy,
+        reserve=reserve,
+        dropout=resolve_seed(seed) if training and spec.drops else None,
     )
-    tape = None
-    if training:
-        tape = Tape(runner, plan, sequences, w, x, hx, cx, y, reserve, form)
     return RNNOutput(
-        _in_form(y, form, sequences.lengths, layout),
-        _state_in_form(hy, form),
-        _state_in_form(cy, form),
+        data_in_form(y, form, sequences),
+        state_in_form(hy, form),
+        state_in_form(cy, form),
         runner.name,
         plan.algo,
         spec,
@@ -172,27 +154,19 @@ def rnn_backward_data(
     """
     tape = tape_for(out, "forward")
     spec, sequences = out.spec, tape.sequences
-    y = out.y
-    if isinstance(y, Packed):
-        if isinstance(dy, Packed):
-            if dy.lengths != y.lengths:
-                raise ArgumentError(f"dy has lengths {dy.lengths}; wanted y's, {y.lengths}")
-            dy = dy.data
-        y = y.data
-    elif isinstance(dy, Packed):
-        raise ArgumentError("dy is a Packed, but y is an array; pass an array of y's shape")
+    dy_array, y = _unpacked(dy, out.y)
     if dcy is not None and not spec.has_cell:
         raise ArgumentError(f"dcy was given, but a {spec.cell} has no cell state")
-    check_kinds(spec, w=tape.w, dy=dy, dhy=dhy, dcy=dcy)
-    check_gradient("dy", dy, y, "y")
+    check_kinds(spec, w=tape.w, dy=dy_array, dhy=dhy, dcy=dcy)
+    check_gradient("dy", dy_array, y, "y")
     check_gradient("dhy", dhy, out.hy, "hy")
     if out.cy is not None:
         check_gradient("dcy", dcy, out.cy, "cy")
     device = device_of(tape.w)
     if tape.form in ("unbatched", "step"):
-        dy = None if dy is None else dy.reshape(tape.y.shape)
-        dhy = None if dhy is None else dhy[:, None, :]
-        dcy = None if dcy is None else dcy[:, None, :]
+        dy_array = None if dy_array is None else dy_array.reshape(tape.y.shape)
+        dhy = None if dhy is None else dhy[:, None]
+        dcy = None if dcy is None else dcy[:, None]
     runner = tape.engine
     dx = runner.empty(tape.x.shape, spec.dtype, device)
     dhx = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
@@ -210,7 +184,7 @@ def rnn_backward_data(
         tape.cx,
         tape.y,
         tape.reserve,
-        dy=dy,
+        dy=dy_array,
         dhy=dhy,
         dcy=dcy,
         dx=dx,
@@ -218,9 +192,9 @@ def rnn_backward_data(
         dcx=dcx,
     )
     return RNNGradients(
-        _in_form(dx, tape.form, sequences.lengths, sequences.layout),
-        _state_in_form(dhx, tape.form),
-        _state_in_form(dcx, tape.form),
+        data_in_form(dx, tape.form, sequences),
+        state_in_form(dhx, tape.form),
+        state_in_form(dcx, tape.form),
     )
 
 
@@ -280,16 +254,14 @@ def rnn_backward_weights(
     return dw
 
 
-def _in_form(y: Array, form: str, lengths: tuple[int, ...], layout: str) -> Array | Packed:
-    """y or dx as the caller passed x."""
-    if form == "batched":
-        return y
-    if form == "packed":
-        return Packed(y, lengths)
-    if form == "step":
-        return y[0, 0]
-    return y[:, 0] if layout == "time_major" else y[0]
-
-
-def _state_in_form(state: Array | None, form: str) -> Array | None:
-    return state[:, 0] if state is not None and form in ("unbatched", "step") else state
+def _unpacked(dy: Array | Packed | None, y: Array | Packed) -> tuple[Array | None, Array]:
+    """The arrays of dy and y; dy may be a Packed where y is one."""
+    if not isinstance(y, Packed):
+        if isinstance(dy, Packed):
+            raise ArgumentError("dy is a Packed, but y is an array; pass an array of y's shape")
+        return dy, y
+    if isinstance(dy, Packed):
+        if dy.lengths != y.lengths:
+            raise ArgumentError(f"dy has lengths {dy.lengths}; wanted y's, {y.lengths}")
+        dy = dy.data
+    return dy, y.data

@@ -7,7 +7,14 @@ from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.sequences import LAYOUTS
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["check_gradient", "check_input", "check_kinds", "check_layout", "check_spec", "check_state"]
+__all__ = [
+    "check_gradient",
+    "check_input",
+    "check_kinds",
+    "check_layout",
+    "check_spec",
+    "check_state",
+]
 
 
 def check_spec(spec: object) -> None:
@@ -70,7 +77,12 @@ def check_input(spec: RNNSpec, x: Array, layout: str) -> None:
 
 
 def check_state(
-    name: str, state: Array | None, shape: tuple[int, ...], *, batched: bool, x_shape: tuple[int, ...]
+    name: str,
+    state: Array | None,
+    shape: tuple[int, ...],
+    *,
+    batched: bool,
+    x_shape: tuple[int, ...],
 ) -> None:
     """A state has the shape ``(L·D, B, features)``, without B where x is unbatched."""
     if state is None or state.shape == shape:
@@ -79,8 +91,10 @@ def check_state(
     if batched and state.ndim == 3 and state.shape[1] != shape[1]:
         message += f": {name} has a batch of {state.shape[1]}, x {x_shape} has {shape[1]}"
     else:
-        axes = "(layers * directions, batch, features)" if batched else (
-            "(layers * directions, features), because x is unbatched"
+        axes = (
+            "(layers * directions, batch, features)"
+            if batched
+            else ("(layers * directions, features), because x is unbatched")
         )
         message += f": {axes}"
     raise ArgumentError(message)

@@ -58,8 +58,7 @@ class _Layer:
         self.engine = engine
         self.keep_state = keep_state
         self.state: State = 0 if keep_state else None
-        acts = spec.dropout > 0 and spec.num_layers > 1
-        self.dropout_state = DropoutState(seed) if acts and seed is not None else None
+        self.dropout_state = DropoutState(seed) if spec.drops and seed is not None else None
 
     def named_weights(self) -> NamedWeights:
         """Views into the layer's weights: ``layer.named_weights()["weight_ih_l0"]``."""
@@ -128,7 +127,9 @@ class _Layer:
         pair = isinstance(state, (tuple, list))
         if not self.spec.has_cell:
             if pair:
-                raise ArgumentError(f"state is a {type(state).__name__}; a {self.spec.cell} takes h")
+                raise ArgumentError(
+                    f"state is a {type(state).__name__}; a {self.spec.cell} takes h"
+                )
             return state, None
         if not pair or len(state) != 2:
             got = f"{len(state)} parts" if pair else "one object"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.interface import Engine, Plan
+from cudnn_compat.engines.interface import AnyEngine, Plan
 from cudnn_compat.errors import TapeError
 from cudnn_compat.sequences import Packed, Sequences
 from cudnn_compat.spec import RNNSpec
@@ -21,7 +21,7 @@ class Tape:
     Changing w, x, hx, cx or y in place before backward is the caller's mistake.
     """
 
-    engine: Engine
+    engine: AnyEngine
     plan: Plan
     sequences: Sequences
     w: Array
@@ -127,7 +127,9 @@ def tape_for(out: object, stage: str) -> Tape:
         TapeError: in words, what is wrong and what to do.
     """
     if isinstance(out, RNNGradients):
-        raise TapeError("gradients of gradients are not offered: cuDNN's RNNs have first order only")
+        raise TapeError(
+            "gradients of gradients are not offered: cuDNN's RNNs have first order only"
+        )
     if not isinstance(out, RNNOutput):
         raise TapeError(
             f"out is a {type(out).__name__}; wanted the RNNOutput that v2.rnn_forward returned"

@@ -14,9 +14,7 @@ from cudnn_compat.weights import weight_layout
 __all__ = ["run_data", "run_weights"]
 
 
-def _output_rows(
-    plan: NumpyPlan, sequences: Sequences, layer: LayerReserve, y: Array
-) -> Array:
+def _output_rows(plan: NumpyPlan, sequences: Sequences, layer: LayerReserve, y: Array) -> Array:
     if layer.output is not None:
         return layer.output
     return y.reshape(sequences.total, plan.spec.output_size)

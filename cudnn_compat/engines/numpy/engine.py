@@ -18,7 +18,9 @@ __all__ = ["NumpyEngine"]
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(spec: RNNSpec, layout: str, steps: int, batch: int, ragged: bool, training: bool) -> NumpyPlan:
+def _plan(
+    spec: RNNSpec, layout: str, steps: int, batch: int, ragged: bool, training: bool
+) -> NumpyPlan:
     if spec.math == "half":
         raise UnsupportedError(
             "the NumPy engine has no float16 arithmetic (math='half'); "

@@ -77,7 +77,7 @@ class NumpyPlan:
     @property
     def drops(self) -> bool:
         """Whether dropout acts: in training, between layers."""
-        return self.training and self.spec.dropout > 0 and self.spec.num_layers > 1
+        return self.training and self.spec.drops
 
     def writes_y(self, sequences: Sequences) -> bool:
         """Whether the last layer writes its rows straight into y."""
@@ -113,9 +113,7 @@ class NumpyPlan:
                 setattr(layers[layer].directions[direction], name, view)
         return layers
 
-    def _pieces(
-        self, sequences: Sequences
-    ) -> list[tuple[int, int | None, str, tuple[int, int]]]:
+    def _pieces(self, sequences: Sequences) -> list[tuple[int, int | None, str, tuple[int, int]]]:
         """(layer, direction or None, name, shape) of every piece of the reserve, in order."""
         spec, rows = self.spec, sequences.total
         hidden = spec.hidden_size

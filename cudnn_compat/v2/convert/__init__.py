@@ -1,8 +1,8 @@
 """Conversion of weights from and to PyTorch, ONNX and Keras.
 
-No framework is imported: arrays come in (NumPy, CuPy, or anything with ``detach`` or ``numpy``, such
-as a torch tensor), NumPy arrays go out, and nothing that is returned shares memory with what was
-given. The dtype of the arrays decides ``spec.dtype``.
+No framework is imported: arrays come in (NumPy, CuPy, or anything with ``detach`` or ``numpy``,
+such as a torch tensor), NumPy arrays go out, and nothing that is returned shares memory with what
+was given. The dtype of the arrays decides ``spec.dtype``.
 
 =========  =============  =============  ===================================================
 framework  LSTM gates     GRU gates      biases

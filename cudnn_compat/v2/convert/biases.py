@@ -51,11 +51,7 @@ def change_bias(spec: RNNSpec, w: Any, bias: str) -> Weights:
                 "n = tanh(W x + b_W + r * (R h + b_R)) the recurrent bias is scaled by r and the "
                 "input bias is not, so neither can stand for the other; 'double' holds both"
             )
-        kept = (
-            name.replace("bias_hh", "bias_ih")
-            if bias == "input"
-            else (name.replace("bias_ih", "bias_hh"))
-        )
+        kept = name.replace("_hh", "_ih") if bias == "input" else name.replace("_ih", "_hh")
         arrays[kept] = arrays[kept] + arrays[name]
     return gather_weights(target, arrays)
 

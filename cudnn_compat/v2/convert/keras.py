@@ -207,7 +207,7 @@ def _check_reset_after(layers: list[list[np.ndarray]], reset_after: bool | None)
     if not biases and reset_after is None:
         raise ArgumentError(
             "without biases nothing tells which form of GRU this is: pass reset_after=True if the "
-            "layer has it (the default since Keras 2 of TensorFlow 2; before it was False)"
+            "layer has it (the default since TensorFlow 2; before that it was False)"
         )
 
 

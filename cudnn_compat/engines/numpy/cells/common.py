@@ -17,7 +17,7 @@ from cudnn_compat.weights import PseudoLayer
 __all__ = ["Direction", "blocks", "folds", "gate_signs", "outputs_of_steps", "runs", "steps_of"]
 
 _FOLD_STEPS = 8
-"""From this many steps on it pays to change signs in a copy of the weights once, not in each step."""
+"""From this many steps on, signs are changed in a copy of the weights, not in each step."""
 
 _BLOCK_ELEMENTS = 1 << 14
 """Elements of one gate that are worked on at a time, so that they stay in the cache."""
@@ -34,6 +34,7 @@ class Direction:
 
     @property
     def hidden(self) -> int:
+        """H."""
         return self.spec.hidden_size
 
     def get(self, name: str) -> Array | None:

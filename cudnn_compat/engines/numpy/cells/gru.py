@@ -9,8 +9,9 @@ Backward:
     dr = dn * q * r(1 - r)                 dz = dh * (h_prev - n) * z(1 - z)
     dh_prev = dh * z + Rᵀ (dr, dz, dq)
 
-Forward keeps q, 1/r, 1/z, n. All factors beside dh are known before the loop. The gates are kept in the order q r z n: q r z
-belong to the recurrent matrices, r z n to the input matrices, and both are contiguous.
+Forward keeps q, 1/r, 1/z, n. All factors beside dh are known before the loop. The gates are kept
+in the order q r z n: q r z belong to the recurrent matrices, r z n to the input matrices, and both
+are contiguous.
 """
 
 from __future__ import annotations

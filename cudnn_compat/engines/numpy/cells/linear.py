@@ -47,8 +47,7 @@ def input_gradient(at: Direction, kept: DirectionReserve, out: Array, *, add: bo
     matrix = at.get("weight_ih")
     if matrix is None:
         parts = [
-            gates[:, gate * at.hidden : (gate + 1) * at.hidden]
-            for gate in range(at.spec.num_gates)
+            gates[:, gate * at.hidden : (gate + 1) * at.hidden] for gate in range(at.spec.num_gates)
         ]
         result = sum(parts[1:], parts[0])
     elif not add:
@@ -62,9 +61,7 @@ def input_gradient(at: Direction, kept: DirectionReserve, out: Array, *, add: bo
         out[...] = result
 
 
-def weight_gradients(
-    at: Direction, kept: DirectionReserve, entering: Array, before: Array
-) -> None:
+def weight_gradients(at: Direction, kept: DirectionReserve, entering: Array, before: Array) -> None:
     """Add the gradients of this direction's weights into ``at.w`` (here the flat dw).
 
     Args:

@@ -9,11 +9,13 @@ Backward, for the gradient dh of h before projection:
     di = dc * g * i(1 - i)                 df = dc * clip(c_prev) * f(1 - f)
     dg = dc * i(1 - g²)                    dc_prev = dc * f
 
-Forward keeps 1/i, 1/f, g, 1/o. All factors beside dh and dc are known before the loop. Where a clip binds its factor is 0.
+Forward keeps 1/i, 1/f, g, 1/o. All factors beside dh and dc are known before the loop. Where a
+clip binds its factor is 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain, repeat
 
 import numpy as np
@@ -57,6 +59,7 @@ def forward(
     recurrent = at.recurrent
     recurrent = (recurrent * signs[:, None]).T if folded else recurrent.T
     projection = at.get("weight_hr")
+    projection = None if projection is None else projection.T
     dot, add, multiply, divide = np.dot, np.add, np.multiply, np.divide
     exp, tanh = np.exp, np.tanh
     for run in runs(sequences, reverse):
@@ -65,24 +68,25 @@ def forward(
         sums_of_g = sums_t[:, 2 * hidden : 3 * hidden]
         product = np.empty((run.batch, hidden), h.dtype)
         before, after, copies = outputs_of_steps(output, run, reverse, h_b)
+        gates: Iterable[Array]
+        c_before: Iterable[Array]
+        unprojected: Iterable[Array | None] = repeat(None)
         if kept is None:
             scratch = np.empty_like(sums_t)
             gates = repeat(scratch)
             parts = [repeat(part) for part in _split(scratch, hidden)]
             c_before = c_after = repeat(c_b)
             outs = repeat(np.empty_like(product))
+            if projection is not None:
+                unprojected = repeat(np.empty_like(product))
         else:
             gates = steps_of(inputs, run, reverse)
             parts = _split(gates, hidden)
             c_after = steps_of(kept.cells, run, reverse)
             c_before = chain((c_b,), c_after)
             outs = steps_of(kept.outs, run, reverse)
-        if projection is None:
-            unprojected = repeat(None)
-        elif kept is None:
-            unprojected = repeat(np.empty_like(product))
-        else:
-            unprojected = steps_of(kept.hidden, run, reverse)
+            if projection is not None:
+                unprojected = steps_of(kept.hidden, run, reverse)
         h_t, c_t = h_b, c_b
         for x_t, a, i, f, g, o, c_prev, c_t, tanh_c, hidden_t, h_prev, h_t, y_t in zip(  # noqa: B905
             steps_of(inputs, run, reverse),
@@ -112,11 +116,11 @@ def forward(
                 divide(_clipped(c_prev, clip), f, out=c_t)
                 add(c_t, product, out=c_t)
                 tanh(_clipped(c_t, clip), out=tanh_c)
-            if hidden_t is None:
+            if projection is None:
                 divide(tanh_c, o, out=h_t)
             else:
                 divide(tanh_c, o, out=hidden_t)
-                dot(hidden_t, projection.T, out=h_t)
+                dot(hidden_t, projection, out=h_t)
             if y_t is not None:
                 y_t[...] = h_t
         h_b[...] = h_t
@@ -161,7 +165,7 @@ def backward(
         ):
             if dy_t is not None:
                 add(dh_b, dy_t, out=dh_b)
-            if dp_t is not None:
+            if projection is not None:
                 dp_t[...] = dh_b
                 dot(dh_b, projection, out=dh_t)
             multiply(dh_t, through_h, out=scratch)
@@ -172,9 +176,7 @@ def backward(
             dot(da, recurrent, out=dh_b)
 
 
-def _factors(
-    kept: DirectionReserve, c_before: Array, clip: tuple[float, float] | None
-) -> None:
+def _factors(kept: DirectionReserve, c_before: Array, clip: tuple[float, float] | None) -> None:
     """Replace what forward kept by the factors of dh and dc (see the module's docstring)."""
     cells, outs = kept.cells, kept.outs
     assert cells is not None and outs is not None

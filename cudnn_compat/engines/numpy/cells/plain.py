@@ -50,7 +50,7 @@ def forward(
         scratch = np.empty_like(state)
         before, after, copies = outputs_of_steps(output, run, at.reverse, state)
         h_t = state
-        for a, h_prev, h_t, y_t in zip(  # noqa: B905, B007 - `before` has one more
+        for a, h_prev, h_t, y_t in zip(  # noqa: B905 - `before` has one more
             steps_of(sums, run, at.reverse), before, after, copies or repeat(None)
         ):
             dot(h_prev, recurrent, out=scratch)
