@@ -47,6 +47,17 @@ class Direction:
         """``weight_hh``, ``(G·H, P)``."""
         return self.part.weight_hh.view(self.w)
 
+    def loop_matrix(self, signs: Array | None) -> Array:
+        """``weight_hh`` as a step loop multiplies by it: ``(P, G·H)``.
+
+        With ``signs`` it is a contiguous copy with its columns' signs changed, worth its cost over
+        many steps; else a view.
+        """
+        matrix = self.recurrent.T
+        if signs is None:
+            return matrix
+        return np.multiply(matrix, signs, order="C")
+
 
 def folds(sequences: Sequences) -> bool:
     """Whether signs are applied to the weights once instead of to the gates in each step."""

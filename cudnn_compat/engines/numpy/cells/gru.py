@@ -67,8 +67,7 @@ def forward(
     folded = folds(sequences)
     sums = np.empty((rows, 3 * hidden), h.dtype) if kept is None else kept.gates[:, hidden:]
     input_part(at, entering, bias, signs if folded else None, sums)
-    recurrent = at.recurrent
-    recurrent = (recurrent * signs[:, None]).T if folded else recurrent.T
+    recurrent, one = at.loop_matrix(signs if folded else None), np.ones((), h.dtype)
     dot, add, subtract, divide = np.dot, np.add, np.subtract, np.divide
     exp, tanh, negative = np.exp, np.tanh, np.negative
     for run in runs(sequences, reverse):
@@ -99,19 +98,19 @@ def forward(
             after,
             copies or repeat(None),
         ):
-            dot(h_prev, recurrent, out=scratch)
-            add(scratch_n, bias_n, out=q)
-            add(scratch_rz, x_rz, out=rz)
+            dot(h_prev, recurrent, scratch)
+            add(scratch_n, bias_n, q)
+            add(scratch_rz, x_rz, rz)
             if not folded:
-                negative(rz, out=rz)
-            exp(rz, out=rz)
-            add(rz, 1, out=rz)
-            divide(q, r, out=inner)
-            add(inner, x_n, out=inner)
-            tanh(inner, out=n)
-            subtract(h_prev, n, out=inner)
-            divide(inner, z, out=inner)
-            add(inner, n, out=h_t)
+                negative(rz, rz)
+            exp(rz, rz)
+            add(rz, one, rz)
+            divide(q, r, inner)
+            add(inner, x_n, inner)
+            tanh(inner, n)
+            subtract(h_prev, n, inner)
+            divide(inner, z, inner)
+            add(inner, n, h_t)
             if y_t is not None:
                 y_t[...] = h_t
         state[...] = h_t
@@ -144,11 +143,11 @@ def backward(
             gates, steps[..., : 3 * hidden], steps_of(kept.outs, run, back), dys
         ):
             if dy_t is not None:
-                add(dh_b, dy_t, out=dh_b)
-            multiply(da, dh_of_gates, out=da)
-            multiply(dh_b, through, out=scratch)
-            dot(da_recurrent, recurrent, out=dh_b)
-            add(dh_b, scratch, out=dh_b)
+                add(dh_b, dy_t, dh_b)
+            multiply(da, dh_of_gates, da)
+            multiply(dh_b, through, scratch)
+            dot(da_recurrent, recurrent, dh_b)
+            add(dh_b, scratch, dh_b)
 
 
 def _factors(kept: DirectionReserve, before: Array) -> None:
@@ -163,16 +162,16 @@ def _factors(kept: DirectionReserve, before: Array) -> None:
             np.reciprocal(sigmoid, out=sigmoid)
         outs[block] = z
         # of z: (h_prev - n) z(1 - z), and of n: (1 - z)(1 - n²)
-        subtract(1, z, out=u)
-        multiply(z, u, out=z)
-        subtract(before[block], n, out=v)
-        multiply(z, v, out=z)
-        multiply(n, n, out=v)
-        subtract(1, v, out=v)
-        multiply(u, v, out=n)
+        subtract(1, z, u)
+        multiply(z, u, z)
+        subtract(before[block], n, v)
+        multiply(z, v, z)
+        multiply(n, n, v)
+        subtract(1, v, v)
+        multiply(u, v, n)
         # of r: of n * q r(1 - r), and of q: of n * r
-        subtract(1, r, out=u)
-        multiply(u, r, out=u)
-        multiply(u, q, out=u)
-        multiply(n, r, out=q)
-        multiply(u, n, out=r)
+        subtract(1, r, u)
+        multiply(u, r, u)
+        multiply(u, q, u)
+        multiply(n, r, q)
+        multiply(u, n, r)

@@ -56,8 +56,7 @@ def forward(
     folded = folds(sequences)
     inputs = np.empty((rows, 4 * hidden), h.dtype) if kept is None else kept.gates
     input_part(at, entering, joined_bias(at), signs if folded else None, inputs)
-    recurrent = at.recurrent
-    recurrent = (recurrent * signs[:, None]).T if folded else recurrent.T
+    recurrent, one = at.loop_matrix(signs if folded else None), np.ones((), h.dtype)
     projection = at.get("weight_hr")
     projection = None if projection is None else projection.T
     dot, add, multiply, divide = np.dot, np.add, np.multiply, np.divide
@@ -100,27 +99,27 @@ def forward(
             after,
             copies or repeat(None),
         ):
-            dot(h_prev, recurrent, out=sums_t)
-            add(sums_t, x_t, out=sums_t)
+            dot(h_prev, recurrent, sums_t)
+            add(sums_t, x_t, sums_t)
             if not folded:
-                multiply(sums_t, signs, out=sums_t)
-            exp(sums_t, out=a)
-            add(a, 1, out=a)
-            tanh(sums_of_g, out=g)
-            divide(g, i, out=product)
+                multiply(sums_t, signs, sums_t)
+            exp(sums_t, a)
+            add(a, one, a)
+            tanh(sums_of_g, g)
+            divide(g, i, product)
             if clip is None:
-                divide(c_prev, f, out=c_t)
-                add(c_t, product, out=c_t)
-                tanh(c_t, out=tanh_c)
+                divide(c_prev, f, c_t)
+                add(c_t, product, c_t)
+                tanh(c_t, tanh_c)
             else:
-                divide(_clipped(c_prev, clip), f, out=c_t)
-                add(c_t, product, out=c_t)
-                tanh(_clipped(c_t, clip), out=tanh_c)
+                divide(_clipped(c_prev, clip), f, c_t)
+                add(c_t, product, c_t)
+                tanh(_clipped(c_t, clip), tanh_c)
             if projection is None:
-                divide(tanh_c, o, out=h_t)
+                divide(tanh_c, o, h_t)
             else:
-                divide(tanh_c, o, out=hidden_t)
-                dot(hidden_t, projection, out=h_t)
+                divide(tanh_c, o, hidden_t)
+                dot(hidden_t, projection, h_t)
             if y_t is not None:
                 y_t[...] = h_t
         h_b[...] = h_t
@@ -164,16 +163,16 @@ def backward(
             projected,
         ):
             if dy_t is not None:
-                add(dh_b, dy_t, out=dh_b)
+                add(dh_b, dy_t, dh_b)
             if projection is not None:
                 dp_t[...] = dh_b
-                dot(dh_b, projection, out=dh_t)
-            multiply(dh_t, through_h, out=scratch)
-            add(dc_b, scratch, out=dc_b)
-            multiply(da_of_c, dc_of_gates, out=da_of_c)
-            multiply(da_of_o, dh_t, out=da_of_o)
-            multiply(dc_b, through_c, out=dc_b)
-            dot(da, recurrent, out=dh_b)
+                dot(dh_b, projection, dh_t)
+            multiply(dh_t, through_h, scratch)
+            add(dc_b, scratch, dc_b)
+            multiply(da_of_c, dc_of_gates, da_of_c)
+            multiply(da_of_o, dh_t, da_of_o)
+            multiply(dc_b, through_c, dc_b)
+            dot(da, recurrent, dh_b)
 
 
 def _factors(kept: DirectionReserve, c_before: Array, clip: tuple[float, float] | None) -> None:
@@ -188,30 +187,30 @@ def _factors(kept: DirectionReserve, c_before: Array, clip: tuple[float, float] 
         for sigmoid in (i, f, o):
             np.reciprocal(sigmoid, out=sigmoid)
         # through h: o(1 - tanh²), and of o: tanh(c) o(1 - o)
-        multiply(tanh_c, tanh_c, out=u)
-        subtract(1, u, out=u)
-        multiply(u, o, out=u)
-        subtract(1, o, out=v)
-        multiply(v, o, out=v)
-        multiply(v, tanh_c, out=o)
+        multiply(tanh_c, tanh_c, u)
+        subtract(1, u, u)
+        multiply(u, o, u)
+        subtract(1, o, v)
+        multiply(v, o, v)
+        multiply(v, tanh_c, o)
         if clip is None:
             tanh_c[...] = u
             c[...] = f
         else:
-            multiply(u, _inside(c, clip), out=tanh_c)
-            multiply(f, _inside(c_prev, clip), out=c)
+            multiply(u, _inside(c, clip), tanh_c)
+            multiply(f, _inside(c_prev, clip), c)
             c_prev = _clipped(c_prev, clip)
         # of f: c_prev f(1 - f)
-        subtract(1, f, out=u)
-        multiply(u, f, out=u)
-        multiply(u, c_prev, out=f)
+        subtract(1, f, u)
+        multiply(u, f, u)
+        multiply(u, c_prev, f)
         # of g: i(1 - g²), and of i: g i(1 - i)
-        multiply(g, g, out=u)
-        subtract(1, u, out=u)
-        multiply(u, i, out=u)
-        subtract(1, i, out=v)
-        multiply(v, i, out=v)
-        multiply(v, g, out=i)
+        multiply(g, g, u)
+        subtract(1, u, u)
+        multiply(u, i, u)
+        subtract(1, i, v)
+        multiply(v, i, v)
+        multiply(v, g, i)
         g[...] = u
 
 

@@ -42,7 +42,7 @@ def forward(
     rows = len(entering)
     sums = np.empty((rows, at.hidden), h.dtype) if kept is None else kept.gates
     input_part(at, entering, joined_bias(at), None, sums)
-    recurrent = at.recurrent.T
+    recurrent, zero = at.loop_matrix(None), np.zeros((), h.dtype)
     relu = at.spec.cell == "relu"
     dot, add, tanh, maximum = np.dot, np.add, np.tanh, np.maximum
     for run in runs(sequences, at.reverse):
@@ -53,12 +53,12 @@ def forward(
         for a, h_prev, h_t, y_t in zip(  # noqa: B905 - `before` has one more
             steps_of(sums, run, at.reverse), before, after, copies or repeat(None)
         ):
-            dot(h_prev, recurrent, out=scratch)
-            add(scratch, a, out=scratch)
+            dot(h_prev, recurrent, scratch)
+            add(scratch, a, scratch)
             if relu:
-                maximum(scratch, 0, out=h_t)
+                maximum(scratch, zero, h_t)
             else:
-                tanh(scratch, out=h_t)
+                tanh(scratch, h_t)
             if y_t is not None:
                 y_t[...] = h_t
         state[...] = h_t
@@ -91,6 +91,6 @@ def backward(
         dys = repeat(None) if dy is None else steps_of(dy, run, not at.reverse)
         for da, dy_t in zip(steps_of(gates, run, not at.reverse), dys):  # noqa: B905
             if dy_t is not None:
-                add(dh_b, dy_t, out=dh_b)
-            multiply(da, dh_b, out=da)
-            dot(da, recurrent, out=dh_b)
+                add(dh_b, dy_t, dh_b)
+            multiply(da, dh_b, da)
+            dot(da, recurrent, dh_b)
