@@ -15,13 +15,14 @@ PIP_SELF := $(PIP) --no-build-isolation --editable
 INPUTS := pyproject.toml constraints.txt cudnn_compat/_version.py
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .PHONY: help demo test lint gpu bench clean
 
 help:
 	@echo "make demo   install into $(VENV), train a small model with a program for the old API"
 	@echo "make test   install the tools too, then lint, type-check and run all tests"
 	@echo "make lint   the checks of 'make test' without the tests"
-	@echo "make bench  time the NumPy engine against PyTorch on this machine"
+	@echo "make bench  time the NumPy engine against PyTorch, and old calls against new ones"
 	@echo "make gpu    run all tests with $(PYTHON) as it is, write a dated record to $(OUT)"
 	@echo "make clean  remove $(VENV), caches and builds"
 
@@ -39,6 +40,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/legacy_overhead.py
 
 # On a GPU machine, Python and its CUDA packages are usually there and must stay as they are.
 gpu:

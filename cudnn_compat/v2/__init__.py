@@ -20,6 +20,7 @@ from cudnn_compat.errors import (
 )
 from cudnn_compat.sequences import Packed, pack, unpack
 from cudnn_compat.spec import RNNSpec
+from cudnn_compat.v2 import convert
 from cudnn_compat.v2.calls import (
     rnn_backward,
     rnn_backward_data,
@@ -55,6 +56,7 @@ __all__ = [
     "RNNSpec",
     "TapeError",
     "UnsupportedError",
+    "convert",
     "init_weights",
     "named_weights",
     "pack",

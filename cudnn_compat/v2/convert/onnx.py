@@ -121,8 +121,10 @@ def from_onnx(
         name: _layers(name, value) for name, value in (("W", W), ("R", R), ("B", B), ("P", P))
     }
     counts = {name: len(layers) for name, layers in inputs.items() if layers}
-    if counts.keys() < {"W", "R"} or len(set(counts.values())) > 1:
-        raise ArgumentError(f"the numbers of layers are {counts}; wanted the same for W, R (, B)")
+    if not counts.keys() >= {"W", "R"} or len(set(counts.values())) > 1:
+        raise ArgumentError(
+            f"the numbers of layers are {counts}; wanted the same for W, R and what else is given"
+        )
     if any(np.any(array) for array in inputs["P"]):
         raise UnsupportedError(
             "P has peepholes (gates that see the cell state); cuDNN's LSTM has none"

@@ -56,7 +56,7 @@ def forward(
             dot(h_prev, recurrent, scratch)
             add(scratch, a, scratch)
             if relu:
-                maximum(scratch, zero, h_t)
+                maximum(scratch, zero, out=h_t)
             else:
                 tanh(scratch, h_t)
             if y_t is not None:

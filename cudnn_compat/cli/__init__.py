@@ -1,0 +1,35 @@
+"""The command ``cudnn-compat``; also ``python -m cudnn_compat``.
+
+It needs click and rich (extra ``cli``), which nothing else in the package does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit.
+
+    Args:
+        arguments: what stands behind ``cudnn-compat``; None takes them from ``sys.argv``.
+
+    Raises:
+        SystemExit: always. 2 for wrong usage, or where click or rich are missing.
+    """
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ImportError as error:
+        print(
+            f"cudnn-compat: the command needs click and rich ({error}).\n"
+            "Install them: pip install 'cudnn-compat[cli]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(2) from None
+    from cudnn_compat.cli.app import app
+
+    app.main(args=arguments, prog_name="cudnn-compat")

@@ -1,0 +1,99 @@
+"""Run a program as Python itself would run it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import threading
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["INTERRUPTED", "run_program"]
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C: 128 + SIGINT, what a shell reports."""
+
+_OURS = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
+"""Frames of these files stand between Python and the program, not in it."""
+
+
+def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
+    """Run a file, or a module, as ``__main__``.
+
+    ``sys.argv`` and ``sys.path[0]`` are set as for ``python PROGRAM`` or ``python -m PROGRAM``, and
+    stay so: what the program left behind (threads, exit handlers) may still use them. What ends
+    the program with an exception is shown as Python shows it, without the frames above it.
+
+    Args:
+        program: path of a file, folder or zip file; with ``module`` the name of a module.
+        arguments: what follows it in ``sys.argv``.
+        module: whether ``program`` is the name of a module.
+
+    Returns:
+        The exit status that Python would give: that of a SystemExit, 1 after any other exception,
+        :data:`INTERRUPTED` after a KeyboardInterrupt.
+    """
+    sys.argv = [program, *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd() if module else _folder(program)
+    status = 0
+    try:
+        if module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            # Python makes __file__ of __main__ absolute.
+            runpy.run_path(os.path.abspath(program), run_name="__main__")
+    except SystemExit as stop:
+        status = _status(stop)
+    except BaseException as error:
+        _show(error)
+        status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    _wait_for_threads()
+    for stream in (sys.stdout, sys.stderr):
+        # Either may be closed, or a pipe that nobody reads any more.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    return status
+
+
+def _folder(program: str) -> str:
+    path = os.path.realpath(program)
+    if os.path.isdir(path) or zipfile.is_zipfile(path):
+        return path
+    return os.path.dirname(path)
+
+
+def _status(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    """Show an exception from the program's first frame on, by whatever hook the program set."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    if trace is None and isinstance(error, ImportError):
+        # runpy found nothing to run. Python says so in one line.
+        print(f"cudnn-compat: {error}", file=sys.stderr)
+        return
+    shown: TracebackType | None = trace
+    sys.excepthook(type(error), error.with_traceback(shown), shown)
+
+
+def _wait_for_threads() -> None:
+    """Python ends when the threads that are not daemons have ended; so does the counting."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            try:
+                thread.join()
+            except KeyboardInterrupt:
+                return

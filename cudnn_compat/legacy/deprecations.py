@@ -1,0 +1,171 @@
+r"""Warnings of old names, and how to be told about every call.
+
+Each entry point warns with the text of its row in :mod:`cudnn_compat.legacy.table`, at the caller's
+own line. Python's filters decide what is shown, so by default a line in ``__main__`` is reported
+once and library code is silent. To choose otherwise::
+
+    warnings.filterwarnings("ignore", message=r"\[CC012\]")                 # one name, by its code
+    warnings.filterwarnings("ignore", category=legacy.RemovedIn3Warning)  # by removal version
+    warnings.filterwarnings("ignore", category=legacy.LegacyAPIWarning)   # all of them
+    python -W 'ignore:[CC012]' program.py                                 # one name, no edit
+
+Python resolves the category of ``-W`` and ``PYTHONWARNINGS`` before packages can be imported, so
+classes work in code and in pytest's settings only. Or set, before ``cudnn_compat.legacy`` is
+imported, the environment variable ``CUDNN_COMPAT_DEPRECATIONS``:
+
+``ignore``
+    nothing is shown or raised, whatever the filters say;
+``default``
+    as ``warnings.filterwarnings("default", category=LegacyAPIWarning)`` at import: each call site
+    is shown once, in library code too; filters set later still win;
+``error``
+    every legacy call raises its warning as an exception, whatever the filters say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final, cast
+
+from cudnn_compat.errors import IneffectiveOptionWarning
+from cudnn_compat.legacy.table import LegacyName, find
+
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "CallRecorder",
+    "LegacyAPIWarning",
+    "RemovedIn3Warning",
+    "record_calls",
+    "warner",
+]
+
+ENVIRONMENT_VARIABLE: Final = "CUDNN_COMPAT_DEPRECATIONS"
+
+
+class LegacyAPIWarning(DeprecationWarning):
+    """An old name was used. Each removal version has a subclass."""
+
+
+class RemovedIn3Warning(LegacyAPIWarning):
+    """The name goes with version 3.0."""
+
+
+CATEGORIES: Final = {"3.0": RemovedIn3Warning}
+"""The class of each removal version."""
+
+Site = tuple[str, str, int]
+"""(code, file name, line number)."""
+
+
+class CallRecorder:
+    """What :func:`record_calls` counts.
+
+    Attributes:
+        calls: legacy calls so far, by (code, file name, line number) of the caller.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[Site, int] = {}
+
+
+_recorders: tuple[CallRecorder, ...] = ()
+# Reentrant, because showing a warning runs code of others (warnings.showwarning).
+_lock = threading.RLock()
+
+
+@contextmanager
+def record_calls() -> Iterator[CallRecorder]:
+    """Count every legacy call of every thread while the block runs, shown or not.
+
+    Yields:
+        A :class:`CallRecorder`. Recorders may be nested; each counts for itself.
+    """
+    global _recorders
+    recorder = CallRecorder()
+    with _lock:
+        _recorders = (*_recorders, recorder)
+    try:
+        yield recorder
+    finally:
+        with _lock:
+            _recorders = tuple(other for other in _recorders if other is not recorder)
+
+
+def _record(code: str, frame: FrameType | None) -> None:
+    """Count one call. A call straight from C has no line: Python names that ("sys", 1)."""
+    site = (code, "sys", 1) if frame is None else (code, frame.f_code.co_filename, frame.f_lineno)
+    with _lock:
+        for recorder in _recorders:
+            recorder.calls[site] = recorder.calls.get(site, 0) + 1
+
+
+def _chosen_action() -> str | None:
+    action = os.environ.get(ENVIRONMENT_VARIABLE, "").strip()
+    if action not in ("", "ignore", "default", "error"):
+        warnings.warn(
+            f"{ENVIRONMENT_VARIABLE} is {action!r}; wanted ignore, default or error: "
+            "it has no effect, Python's own warning filters decide",
+            IneffectiveOptionWarning,
+            stacklevel=2,
+        )
+        return None
+    return action or None
+
+
+_ACTION: Final = _chosen_action()
+if _ACTION == "default":
+    warnings.filterwarnings("default", category=LegacyAPIWarning)
+
+_HERE: Final = os.path.dirname(_record.__code__.co_filename) + os.sep
+"""Frames of files under this folder are ours, not the caller's."""
+
+_emit: Callable[[str, type[Warning]], None]
+
+if sys.version_info >= (3, 12):
+
+    def _emit(text: str, category: type[Warning]) -> None:
+        warnings.warn(text, category, skip_file_prefixes=(_HERE,))
+
+else:
+
+    def _emit(text: str, category: type[Warning]) -> None:
+        level, frame = 3, cast("FrameType | None", sys._getframe(2))
+        while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(text, category, stacklevel=level)
+
+
+def _caller() -> FrameType | None:
+    """The first frame that is not ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
+
+
+def warner(old: str) -> Callable[[], Any]:
+    """The function that a legacy entry point calls first: records the call, and warns.
+
+    Args:
+        old: the entry point's name in the table.
+    """
+    row: LegacyName | None = find(old)
+    assert row is not None, f"{old} is not in the table"
+    code, text, category = row.code, row.message, CATEGORIES[row.removal]
+
+    def warn() -> None:
+        if _recorders:
+            _record(code, _caller())
+        if _ACTION is None or _ACTION == "default":
+            with _lock:
+                _emit(text, category)
+        elif _ACTION == "error":
+            raise category(text)
+
+    return warn

@@ -1,0 +1,154 @@
+"""Feature-first arrays as v2 sees them, and back; and the checks, in the caller's own dimensions.
+
+A Fortran-ordered ``(input, batch)`` array is the memory of a C-ordered ``(batch, input)`` one, so
+each way is a transposed view. Only a state that is broadcast over the batch gets memory of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from cudnn_compat.arrays import Array, array_module, check_array, device_of, dtype_name, is_cupy
+from cudnn_compat.errors import ArgumentError, DTypeError
+from cudnn_compat.legacy.rnndesc import RNNDesc
+
+__all__ = [
+    "check_arrays",
+    "check_desc",
+    "check_input",
+    "check_shape",
+    "check_state",
+    "is_zero",
+    "state_from_v2",
+    "state_to_v2",
+    "type_name",
+]
+
+
+def type_name(value: Any) -> str:
+    """The type of ``value`` as a user would write it."""
+    kind = type(value)
+    known = kind.__module__ == "builtins"
+    return kind.__qualname__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def check_desc(desc: Any) -> None:
+    """Refuse what is not a descriptor."""
+    if not isinstance(desc, RNNDesc):
+        raise DTypeError(f"desc is a {type_name(desc)}; wanted a legacy.RNNDesc")
+
+
+def check_arrays(desc: RNNDesc, arrays: dict[str, Any]) -> dict[str, Array]:
+    """Refuse what is no array, or differs from the descriptor in dtype or device.
+
+    Returns:
+        The arrays, as plain ones where they were of a subclass (which may index differently).
+    """
+    kind, dtype = desc._kind
+    for array in arrays.values():
+        if type(array) is not kind or array.dtype != dtype or kind is not np.ndarray:
+            return _check_each(desc, arrays)
+    return arrays
+
+
+def _check_each(desc: RNNDesc, arrays: dict[str, Any]) -> dict[str, Array]:
+    for name, value in arrays.items():
+        if isinstance(value, (tuple, list)) and name in ("h", "c"):
+            raise DTypeError(
+                f"{name} is a {type_name(value)}; wanted an array: the states h and c of an LSTM "
+                "are two arguments"
+            )
+        check_array(name, value)
+    if any(array.dtype != desc.params.dtype for array in arrays.values()):
+        listed = ", ".join(f"{name} {dtype_name(array)}" for name, array in arrays.items())
+        raise DTypeError(f"the descriptor has dtype='{desc.dtype}' and the arguments are {listed}")
+    device = device_of(desc.params)
+    if any(device_of(array) != device for array in arrays.values()):
+        listed = ", ".join(f"{name} on {device_of(array)}" for name, array in arrays.items())
+        raise ArgumentError(f"the descriptor's weights are on {device}, the arguments: {listed}")
+    return {
+        name: array if is_cupy(array) else array.view(np.ndarray) for name, array in arrays.items()
+    }
+
+
+def is_zero(name: str, value: Any) -> bool:
+    """Whether a gradient means zeros: None or the integer 0. The old code took any integer for dy.
+
+    Raises:
+        ArgumentError: another integer.
+    """
+    if value is None:
+        return True
+    if isinstance(value, np.ndarray) or is_cupy(value):
+        return False
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return False
+    if number != 0:
+        raise ArgumentError(f"{name} is {number}; wanted an array, or None or 0 for zeros")
+    return True
+
+
+def check_input(desc: RNNDesc, x: Array) -> int:
+    """The batch of x: its columns, 1 for a vector."""
+    shape: tuple[int, ...] = x.shape
+    if not 1 <= len(shape) <= 2 or shape[0] != desc._spec.input_size:
+        size = desc.input
+        raise ArgumentError(f"x has shape {shape}; wanted ({size},) or ({size}, batch)")
+    return shape[1] if len(shape) == 2 else 1
+
+
+def check_shape(name: str, array: Array, wanted: tuple[int, ...], of: str) -> None:
+    """Refuse an array whose shape is not that of another one of the same step."""
+    if array.shape != wanted:
+        raise ArgumentError(f"{name} has shape {array.shape}; wanted the shape of {of}, {wanted}")
+
+
+def check_state(
+    desc: RNNDesc, name: str, state: Array, batch: int, x_shape: tuple[int, ...]
+) -> None:
+    """Refuse a state that is neither of the batch nor can be broadcast over it."""
+    hidden, layers = desc.hidden, desc.layers
+    allowed = [(hidden,), (hidden, 1), (hidden, batch)]
+    if layers > 1:
+        # One without a layer axis is each layer's.
+        allowed.append((hidden, batch, layers))
+    if state.shape not in allowed:
+        wanted = ", ".join(str(shape) for shape in dict.fromkeys(allowed))
+        raise ArgumentError(
+            f"{name} has shape {state.shape}; wanted one of {wanted}: "
+            f"x {x_shape} has a batch of {batch}"
+        )
+
+
+def state_to_v2(
+    desc: RNNDesc, name: str, state: Array, batch: int, x_shape: tuple[int, ...]
+) -> Array:
+    """A state as ``(layers, batch, hidden)``: a view where it has its batch, else broadcast."""
+    spec = desc._spec
+    turned = state.T
+    shape = turned.shape
+    if spec.num_layers == 1:
+        if shape == (batch, spec.hidden_size):
+            return turned[None]
+        if batch == 1 and shape == (spec.hidden_size,):
+            return turned[None, None]
+    full = spec.state_shape(batch)
+    if shape == full and spec.num_layers > 1:
+        return turned
+    check_state(desc, name, state, batch, x_shape)
+    # Assigned: NumPy's broadcast_to alone costs as much as a small step.
+    out = array_module(state).empty(full, state.dtype)
+    out[...] = turned
+    return out
+
+
+def state_from_v2(state: Array, ndim: int) -> Array:
+    """``(layers, batch, hidden)`` as ``(hidden,)``, ``(hidden, batch)`` or all of it."""
+    if ndim == 2:
+        return state[0].T
+    return state[0, 0] if ndim == 1 else state.T

@@ -1,0 +1,36 @@
+"""The tests on other Pythons and NumPys than CI's: `nox`, or `nox -s 'tests(python="3.13")'`.
+
+Unlike CI it takes the newest of everything that is not named here, so it also tells what a new
+release of another project breaks. Pythons that are not installed are skipped.
+"""
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+
+# NumPy 1.26 and 2.0 have no wheels for Python 3.13 and later.
+COMBINATIONS = [
+    ("3.11", "1.26"),
+    ("3.11", "2.4"),
+    ("3.12", "1.26"),
+    ("3.12", "2.0"),
+    ("3.12", "2"),
+    ("3.13", "2.1"),
+    ("3.13", "2"),
+    ("3.14", "2"),
+]
+
+
+@nox.session
+@nox.parametrize("python,numpy", COMBINATIONS)
+def tests(session: nox.Session, numpy: str) -> None:
+    session.install(".[test,cli]", f"numpy=={numpy}.*")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python="3.11")
+def peers(session: nox.Session) -> None:
+    """The comparisons with other libraries, at their newest releases."""
+    session.install(".[test,cli,peers]")
+    session.run("pytest", "-m", "peers", *session.posargs)

@@ -1,0 +1,1 @@
+"""The tests; a package, so that another project's top-level "tests" never takes its place."""
