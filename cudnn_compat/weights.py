@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -147,9 +148,14 @@ class NamedWeights(Mapping[str, Array]):
         self._layout = weight_layout(spec)
 
     def __getitem__(self, key: str | tuple[int, int]) -> Array:
-        if isinstance(key, tuple):
-            return self.linear(*key)
-        return self._layout.names[key].view(self.w)
+        if not isinstance(key, tuple):
+            return self._layout.names[key].view(self.w)
+        if len(key) != 2:
+            raise ArgumentError(f"the key is {key!r}; wanted a name or (pseudo_layer, linear_id)")
+        return self.linear(*key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._layout.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout.names)
@@ -169,25 +175,35 @@ class NamedWeights(Mapping[str, Array]):
     def linear(self, pseudo_layer: int, linear_id: int) -> LinearParams:
         """Views of one matrix and its bias, None where this network has none.
 
+        An LSTM has the projection's id 8 always, as in cuDNN; without projection it is empty.
+
         Raises:
-            ArgumentError: there is no such pseudo-layer or linear id.
+            ArgumentError, DTypeError: there is no such pseudo-layer or linear id.
         """
         spec, gates = self.spec, self.spec.num_gates
-        if not 0 <= pseudo_layer < spec.num_pseudo_layers:
-            raise ArgumentError(
-                f"pseudo_layer is {pseudo_layer}; wanted 0 to {spec.num_pseudo_layers - 1}"
-            )
-        if linear_id not in self.linear_ids():
-            known = ", ".join(map(str, self.linear_ids()))
-            raise ArgumentError(f"linear_id is {linear_id}; this {spec.cell} has {known}")
+        layers = range(spec.num_pseudo_layers)
+        ids = (*range(2 * gates), PROJECTION_ID) if spec.has_cell else tuple(range(2 * gates))
+        pseudo_layer = _choice("pseudo_layer", pseudo_layer, layers)
+        linear_id = _choice("linear_id", linear_id, ids)
         part = self._layout.pseudo_layers[pseudo_layer]
-        if linear_id == PROJECTION_ID and part.weight_hr is not None:
-            return LinearParams(part.weight_hr.view(self.w), None)
+        if linear_id == PROJECTION_ID:
+            slot = part.weight_hr
+            return LinearParams(None if slot is None else slot.view(self.w), None)
         side, gate = divmod(linear_id, gates)
         slots = (part.weight_hh, part.bias_hh) if side else (part.weight_ih, part.bias_ih)
         return LinearParams(
             *(None if slot is None else slot.gate(gate, gates).view(self.w) for slot in slots)
         )
+
+
+def _choice(name: str, value: object, known: Sequence[int]) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise DTypeError(f"{name} is {value!r}; wanted an integer") from None
+    if number not in known:
+        raise ArgumentError(f"{name} is {number}; wanted one of {', '.join(map(str, known))}")
+    return number
 
 
 def named_weights(spec: RNNSpec, w: Array) -> NamedWeights:
