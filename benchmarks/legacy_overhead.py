@@ -1,12 +1,11 @@
 """What a legacy call costs over the v2 call that it becomes: one step (T = 1), small sizes.
 
-Both are timed in one run, call by call in turn, so that a busy machine slows both alike; medians and
-their differences are printed, in µs. Warnings are in their usual state: ignored by Python's default
-filters, or (the second table) shown once already at their line.
+    python benchmarks/legacy_overhead.py [--rounds 100] [--limit 15]
 
-    python benchmarks/legacy_overhead.py [--rounds 1500] [--limit 15]
-
-With ``--limit`` the exit status is 1 where a difference is above it.
+Both are timed in one run, in turns of sixteen calls each, so that a busy machine slows both alike.
+Printed are medians over the turns and their differences, in µs; with ``--limit`` the exit status is
+1 where a difference is above it. Warnings are in their usual state: in the first table ignored, by
+Python's default filters, in the second shown once already at their line.
 """
 
 from __future__ import annotations
@@ -24,153 +23,138 @@ import numpy as np
 
 from cudnn_compat import legacy, v2
 
-SIZES = ((16, 32, 1), (16, 32, 4))
-"""input, hidden, batch."""
-
+INPUT, HIDDEN = 16, 32
+BATCHES = (1, 4)
 MODES = {
     "tanh": legacy.CUDNN_RNN_TANH,
     "gru": legacy.CUDNN_GRU,
     "lstm": legacy.CUDNN_LSTM,
 }
+TURN = 16
 
 Call = Callable[[], Any]
-Pair = tuple[str, Call, Call, Callable[[], Any]]
-"""Name, legacy call, v2 call, and what makes the tapes that both take (called before each)."""
+Prepared = Callable[[], tuple[Call, Call]]
+"""Makes the legacy and the v2 call, with whatever they need that is not to be timed."""
 
 
 class Step:
-    """The same step for both APIs: arrays feature-first, and views of them as v2 takes them."""
+    """The same step for both: arrays as v2 takes them, and the same memory feature-first."""
 
-    def __init__(self, cell: str, input: int, hidden: int, batch: int) -> None:
+    def __init__(self, cell: str, batch: int) -> None:
         rng = np.random.default_rng(0)
 
         def draw(*shape: int) -> np.ndarray:
             return rng.uniform(-0.5, 0.5, shape).astype("float32")
 
-        self.desc = legacy.RNNDesc(MODES[cell], input, hidden)
-        self.spec, self.w = self.desc.spec, self.desc.params
-        rows = self.spec.num_gates * hidden
-        self.weights = draw(rows, input), draw(rows, hidden), draw(rows)
-        self.x2, self.h2 = draw(1, batch, input), draw(1, batch, hidden)
-        self.c2 = draw(1, batch, hidden) if self.spec.has_cell else None
-        self.x, self.h = self.x2[0].T, self.h2[0].T
-        self.c = None if self.c2 is None else self.c2[0].T
+        self.desc = legacy.RNNDesc(MODES[cell], INPUT, HIDDEN)
+        rows = legacy.ngates(self.desc) * HIDDEN
+        self.weights = draw(rows, INPUT), draw(rows, HIDDEN), draw(rows)
         legacy.setweights(self.desc, *self.weights)
-        self.named = v2.named_weights(self.spec, self.w)
+        inputs = [draw(1, batch, INPUT), draw(1, batch, HIDDEN)]
+        if cell == "lstm":
+            inputs.append(draw(1, batch, HIDDEN))
+        self.new = inputs
+        self.old = [array[0].T for array in inputs]
+        self.unbatched = [self.old[0], *(np.ascontiguousarray(s[:, 0]) for s in self.old[1:])]
 
-    def train2(self) -> v2.RNNOutput:
+    def train(self) -> v2.RNNOutput:
         """A training forward of v2."""
-        return v2.rnn_forward(self.spec, self.w, self.x2, self.h2, self.c2, training=True)
+        return v2.rnn_forward(self.desc.spec, self.desc.params, *self.new, training=True)
 
 
-def pairs(step: Step) -> Iterator[Pair]:
-    """Every call that has a counterpart, with it."""
-    desc, spec, w = step.desc, step.spec, step.w
-    x, h, c, x2, h2, c2 = step.x, step.h, step.c, step.x2, step.h2, step.c2
-    vector = np.ascontiguousarray(h[:, 0])
-    cell_vector = None if c is None else np.ascontiguousarray(c[:, 0])
-    kept: dict[str, Any] = {}
+def calls_of(step: Step) -> Iterator[tuple[str, Prepared]]:
+    """Every legacy call that has a counterpart, with it."""
+    desc, spec, w, old, new = step.desc, step.desc.spec, step.desc.params, step.old, step.new
+    x, *states = old
 
-    def nothing() -> None:
-        pass
+    def same(old_call: Call, new_call: Call) -> Prepared:
+        return lambda: (old_call, new_call)
 
-    def tapes() -> None:
-        kept["reserve"], kept["result"] = legacy.forwardTrain(desc, x, h, c)
-        kept["out"] = step.train2()
+    def infer() -> Any:
+        return v2.rnn_forward(spec, w, *new)
 
-    def tapes_with_data() -> None:
-        tapes()
-        data()
-        data2()
+    def data() -> tuple[Call, Call]:
+        reserve, (y, *after) = legacy.forwardTrain(desc, *old)
+        out = step.train()
+        given = (desc, y, y, *after, *states, reserve)
+        return (
+            lambda: legacy.backwardData(*given),
+            lambda: v2.rnn_backward_data(out, out.y, out.hy, out.cy),
+        )
 
-    def data() -> Any:
-        y, *states = kept["result"]
-        dco = states[1] if c is not None else None
-        return legacy.backwardData(desc, y, y, states[0], dco, h, c, kept["reserve"])
+    def weights() -> tuple[Call, Call]:
+        reserve, (y, *_) = legacy.forwardTrain(desc, *old)
+        out = step.train()
+        legacy.backwardData(desc, y, y, 0, states[0], reserve)
+        v2.rnn_backward_data(out, out.y)
+        return (
+            lambda: legacy.backwardWeights(desc, x, states[0], y, reserve),
+            lambda: v2.rnn_backward_weights(out),
+        )
 
-    def data2() -> Any:
-        out = kept["out"]
-        return v2.rnn_backward_data(out, out.y, out.hy, out.cy)
+    def back() -> tuple[Call, Call]:
+        result, pull = legacy.pullback(desc, *old)
+        out = step.train()
+        return lambda: pull(*result), lambda: v2.rnn_backward(out, out.y, out.hy, out.cy)
 
-    def weights() -> Any:
-        return legacy.backwardWeights(desc, x, h, kept["result"][0], kept["reserve"])
+    def set_named() -> None:
+        named = v2.named_weights(spec, w)
+        named["weight_ih_l0"][...], named["weight_hh_l0"][...], named["bias_ih_l0"][...] = (
+            step.weights
+        )
 
-    def weights2() -> Any:
-        return v2.rnn_backward_weights(kept["out"])
-
-    def pull() -> Any:
-        result, back = legacy.pullback(desc, x, h, c)
-        return back(*result)
-
-    def pull2() -> Any:
-        out = step.train2()
-        return v2.rnn_backward(out, out.y, out.hy, out.cy)
-
-    def set2() -> None:
-        Wi, Wh, b = step.weights
-        step.named["weight_ih_l0"][...] = Wi
-        step.named["weight_hh_l0"][...] = Wh
-        step.named["bias_ih_l0"][...] = b
-
-    def infer2() -> Any:
-        return v2.rnn_forward(spec, w, x2, h2, c2)
-
-    yield "forward", lambda: legacy.forward(desc, x, h, c), infer2, nothing
-    yield "forward, h broadcast", lambda: legacy.forward(desc, x, vector, cell_vector), infer2, nothing
-    yield "forwardTrain", lambda: legacy.forwardTrain(desc, x, h, c), step.train2, nothing
-    yield "backwardData", data, data2, tapes
-    yield "backwardWeights", weights, weights2, tapes_with_data
-    yield "pullback and back", pull, pull2, nothing
-    yield "setweights", lambda: legacy.setweights(desc, *step.weights), set2, nothing
+    yield "forward", same(lambda: legacy.forward(desc, *old), infer)
+    yield "forward, h (hidden,)", same(lambda: legacy.forward(desc, *step.unbatched), infer)
+    yield "forwardTrain", same(lambda: legacy.forwardTrain(desc, *old), step.train)
+    yield "backwardData", data
+    yield "backwardWeights", weights
+    yield "pullback", same(lambda: legacy.pullback(desc, *old), step.train)
+    yield "pullback's back", back
+    yield "setweights", same(lambda: legacy.setweights(desc, *step.weights), set_named)
 
 
-def time_pair(pair: Pair, rounds: int) -> tuple[float, float]:
+def medians(prepared: Prepared, rounds: int) -> tuple[float, float]:
     """Medians of the legacy and the v2 call in µs."""
-    _, old, new, prepare = pair
-    clock = time.perf_counter_ns
-    times: tuple[list[int], list[int]] = ([], [])
+    times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
-        prepare()
-        # Whoever comes second finds warm caches: they take turns.
         for which in (0, 1) if number % 2 else (1, 0):
-            call = (old, new)[which]
-            start = clock()
-            call()
-            times[which].append(clock() - start)
-    skipped = rounds // 10
-    return tuple(statistics.median(t[skipped:]) / 1000 for t in times)  # type: ignore[return-value]
+            calls = [prepared()[which] for _ in range(TURN)]
+            start = time.perf_counter_ns()
+            for call in calls:
+                call()
+            times[which].append((time.perf_counter_ns() - start) / TURN / 1000)
+    return statistics.median(times[0]), statistics.median(times[1])
 
 
-def table(rounds: int) -> list[float]:
-    """Print one line per call; the differences."""
-    print(f"{'call':<22}{'cell':<6}{'I, H, B':<12}{'legacy':>8}{'v2':>8}{'more':>8}")
+def table(rounds: int) -> float:
+    """Print one line per call; the largest difference."""
+    print(f"{'':<22}{'cell':<6}{'batch':<6}{'legacy':>8}{'v2':>8}{'more':>8}")
     differences = []
-    for input, hidden, batch in SIZES:
+    for batch in BATCHES:
         for cell in MODES:
-            for pair in pairs(Step(cell, input, hidden, batch)):
-                old, new = time_pair(pair, rounds)
+            for name, prepared in calls_of(Step(cell, batch)):
+                old, new = medians(prepared, rounds)
                 differences.append(old - new)
-                size = f"{input}, {hidden}, {batch}"
-                print(f"{pair[0]:<22}{cell:<6}{size:<12}{old:8.1f}{new:8.1f}{old - new:8.1f}")
-    return differences
+                print(f"{name:<22}{cell:<6}{batch:<6}{old:8.1f}{new:8.1f}{old - new:8.1f}")
+    print(f"largest: {max(differences):.1f} µs, median: {statistics.median(differences):.1f} µs\n")
+    return max(differences)
 
 
 def main() -> int:
+    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=1500)
+    parser.add_argument("--rounds", type=int, default=100, help="turns of sixteen calls")
     parser.add_argument("--limit", type=float, help="µs that a call may cost over v2's")
     options = parser.parse_args()
     gc.disable()
-    worst = []
+    worst = 0.0
     for state, action in (("ignored", "ignore"), ("shown once already", "default")):
         with warnings.catch_warnings():
-            warnings.simplefilter(action, legacy.LegacyAPIWarning)  # type: ignore[arg-type]
+            warnings.filterwarnings(action, category=legacy.LegacyAPIWarning)  # type: ignore[arg-type]
             warnings.showwarning = lambda *args, **kwargs: None
-            print(f"warnings {state}")
-            worst.append(max(table(options.rounds)))
-        gc.collect()
-        print(f"largest difference: {worst[-1]:.1f} µs\n")
-    return int(options.limit is not None and max(worst) > options.limit)
+            print(f"warnings {state}, µs a call")
+            worst = max(worst, table(options.rounds))
+    return int(options.limit is not None and worst > options.limit)
 
 
 if __name__ == "__main__":

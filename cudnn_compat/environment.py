@@ -26,7 +26,7 @@ __all__ = ["collect"]
 Facts = dict[str, Any]
 """JSON-able facts. What can be missing has ``available`` and, where it is False, ``reason``."""
 
-PACKAGES = ("numpy", "packaging", "ml_dtypes", "click", "rich", "torch", "onnx", "chainer")
+PACKAGES = ("numpy", "packaging", "ml_dtypes", "click", "rich", "torch", "onnx")
 """Distributions whose versions matter to somebody's result."""
 
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

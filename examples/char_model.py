@@ -11,6 +11,7 @@ equally likely (uniform), and each as likely as it is frequent (unigram).
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
@@ -20,6 +21,10 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
+
+# Products this small gain nothing from threads, and wait long for one another where other work has
+# the cores. NumPy's OpenBLAS asks when it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 

@@ -14,11 +14,8 @@ import argparse
 import collections
 import datetime
 import hashlib
-import importlib.metadata
-import importlib.util
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -29,63 +26,40 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PACKAGES = (
-    "numpy",
-    "cupy-cuda12x",
-    "cupy-cuda13x",
-    "nvidia-cudnn-cu12",
-    "nvidia-cudnn-cu13",
-    "torch",
-    "onnx",
-    "ml-dtypes",
-    "hypothesis",
-    "pytest",
-)
-"""Distributions whose versions may matter to a result."""
-
 SOURCES = ("cudnn_compat", "tests", "scripts", "benchmarks", "examples")
 
 
-def gpus() -> list[dict[str, str]]:
-    """Name, driver and memory of each GPU, as nvidia-smi tells them; empty where there is none."""
-    fields = ("name", "driver_version", "memory.total")
+def environment() -> dict[str, Any]:
+    """What `cudnn-compat info` knows: GPU, driver, CuPy, cuDNN, engines, versions.
+
+    Without the places where things lie on this machine, which mean nothing elsewhere.
+    """
+    sys.path.insert(0, str(ROOT))  # the package need not be installed
+    from cudnn_compat.environment import collect
+
+    facts = collect()
+    if facts["gpu"]["driver"] is None:  # in some containers only this tool knows
+        facts["gpu"]["driver"] = _ask(
+            "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
+        )
+    del facts["cudnn_compat"]["path"], facts["python"]["executable"]
+    del facts["cudnn"]["path"], facts["cudnn"]["sought"]
+    return facts
+
+
+def _ask(*command: str) -> str | None:
+    """The first line that a command prints; None where there is no such command, or it fails."""
     try:
-        out = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return []
-    rows = (line.split(", ") for line in out.splitlines() if line.strip())
-    return [dict(zip(("name", "driver", "memory"), row, strict=True)) for row in rows]
-
-
-def versions() -> dict[str, str]:
-    """The installed version of each of :data:`PACKAGES`; what is not installed is left out."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+        return None
+    return done.stdout.partition("\n")[0].strip()
 
 
 def commit() -> str | None:
     """The commit that is checked out, with "+" if files differ from it; None outside a clone."""
-    git = ["git", "-C", str(ROOT)]
-    try:
-        head = subprocess.run(
-            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            [*git, "status", "--porcelain"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return f"{head}+" if changed else head
+    head = _ask("git", "rev-parse", "HEAD")
+    return f"{head}+" if head and _ask("git", "status", "--porcelain") else head
 
 
 def sources_sha256() -> str:
@@ -143,13 +117,23 @@ def run_tests(arguments: list[str]) -> tuple[int, dict[str, Any]]:
 
 def as_markdown(record: dict[str, Any]) -> str:
     """The record as a page."""
-    tests = record["tests"]
-    cards = [f"{gpu['name']} ({gpu['memory']}), driver {gpu['driver']}" for gpu in record["gpus"]]
+    facts, tests = record["environment"], record["tests"]
+    gpu, cudnn = facts["gpu"], facts["cudnn"]
+    cards = ", ".join(device["name"] for device in gpu["devices"])
+    versions = {
+        "Python": facts["python"]["version"],
+        "NumPy": facts["numpy"]["version"],
+        "CuPy": facts["cupy"]["version"],
+        "cuDNN": cudnn["version"],
+        **{name: facts["packages"][name] for name in ("torch", "onnx", "ml_dtypes")},
+    }
+    engines = [name for name, engine in facts["engines"].items() if engine["available"]]
     lines = [
         f"# Test run of {record['date']}",
         "",
-        f"- GPU: {'; '.join(cards) or 'none'}",
-        f"- system: {record['system']}, {record['cores']} cores, Python {record['python']}",
+        f"- GPU: {cards or gpu['reason']}; driver {gpu['driver']}, CUDA {gpu['cuda']}",
+        f"- system: {facts['platform']['system']}, {facts['platform']['cpus']} cores",
+        f"- engines: {', '.join(engines)}",
         f"- commit: {record['commit'] or 'not a clone'}",
         f"- digest of the Python sources: `{record['sources_sha256']}`",
         f"- command: `{record['command']}`, exit status {record['exit_status']}, "
@@ -157,7 +141,7 @@ def as_markdown(record: dict[str, Any]) -> str:
         "",
         "| package | version |",
         "| --- | --- |",
-        *(f"| {name} | {version} |" for name, version in record["versions"].items()),
+        *(f"| {name} | {version or 'not there'} |" for name, version in versions.items()),
         "",
     ]
     if not tests:
@@ -184,26 +168,23 @@ def main() -> int:
     parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT")
     options = parser.parse_args()
 
-    found = gpus()
     start = datetime.datetime.now(datetime.UTC)
     status, tests = run_tests(options.pytest)
     seconds = (datetime.datetime.now(datetime.UTC) - start).total_seconds()
+    facts = environment()
     record = {
         "date": start.date().isoformat(),
-        "gpus": found,
-        "system": platform.platform(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": versions(),
         "commit": commit(),
         "sources_sha256": sources_sha256(),
         "command": " ".join(["python -m pytest", *options.pytest]),
         "exit_status": status,
         "seconds": round(seconds),
         "tests": tests,
+        "environment": facts,
     }
 
-    card = re.sub(r"[^a-z0-9]+", "-", found[0]["name"].lower()) if found else "no-gpu"
+    devices = facts["gpu"]["devices"]
+    card = re.sub(r"[^a-z0-9]+", "-", devices[0]["name"].lower()) if devices else "no-gpu"
     options.out.mkdir(parents=True, exist_ok=True)
     target = options.out / f"{record['date']}-{card}.json"
     target.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

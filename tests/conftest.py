@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from cudnn_compat.environment import collect
 
 TESTS = Path(__file__).parent
 
@@ -24,17 +25,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 @functools.cache
 def why_no_gpu() -> str | None:
     """Why tests marked ``gpu`` cannot run on this machine; None where they can."""
-    if importlib.util.find_spec("cupy") is None:
-        return "needs a GPU: CuPy is not installed (extras cuda12, cuda13)"
-    try:
-        import cupy
-
-        devices = cupy.cuda.runtime.getDeviceCount()
-        # A driver that is too old, or no compiler, shows only when something is computed.
-        works = devices > 0 and int((cupy.arange(3) + 1).sum()) == 6
-    except Exception as error:  # whatever a half-installed CUDA raises is the reason itself
-        return f"needs a GPU: CuPy cannot use one: {type(error).__name__}: {error}"
-    return None if works else f"needs a GPU: CuPy sees {devices}, none computes"
+    cupy = collect()["cupy"]
+    return None if cupy["available"] else f"needs a GPU and CuPy: {cupy['reason']}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -42,7 +42,11 @@ def info(as_json: bool) -> None:
 
 def _lines(facts: dict[str, Any]) -> Iterator[Line]:
     python, machine = facts["python"], facts["platform"]
-    yield "cudnn_compat", None, f"{facts['cudnn_compat']['version']} in {facts['cudnn_compat']['path']}"
+    yield (
+        "cudnn_compat",
+        None,
+        f"{facts['cudnn_compat']['version']} in {facts['cudnn_compat']['path']}",
+    )
     yield "Python", None, f"{python['implementation']} {python['version']} ({python['executable']})"
     yield (
         "platform",

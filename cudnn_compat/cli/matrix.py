@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +71,9 @@ def matrix(
     print_results(make_console(), results, facts, only_failed=failed)
     if json_file is not None:
         try:
-            json_file.write_text(json.dumps(as_json(results, facts), indent=1, allow_nan=False) + "\n")
+            json_file.write_text(
+                json.dumps(as_json(results, facts), indent=1, allow_nan=False) + "\n"
+            )
         except OSError as error:
             raise click.ClickException(f"the rows were not written: {error}") from error
     context.exit(1 if any(result.status == "failed" for result in results) else 0)

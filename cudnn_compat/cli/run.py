@@ -49,8 +49,9 @@ def run(
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with ARGS as Python would, then print which old calls it made, how often, from
-    which lines, and what replaces each (on stderr).
+    """Run PROGRAM with ARGS as Python would, then list the old calls it made.
+
+    The list goes to stderr: which calls, how often, from which lines, and what replaces each.
 
     PROGRAM is a file (or a folder or zip file with a __main__.py). Options in front of it are for
     cudnn-compat, everything behind it is for the program; a '--' directly behind it is dropped.

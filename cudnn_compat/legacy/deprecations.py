@@ -30,7 +30,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final, cast
 
 from cudnn_compat.errors import IneffectiveOptionWarning
@@ -125,21 +125,6 @@ if _ACTION == "default":
 _HERE: Final = os.path.dirname(_record.__code__.co_filename) + os.sep
 """Frames of files under this folder are ours, not the caller's."""
 
-_emit: Callable[[str, type[Warning]], None]
-
-if sys.version_info >= (3, 12):
-
-    def _emit(text: str, category: type[Warning]) -> None:
-        warnings.warn(text, category, skip_file_prefixes=(_HERE,))
-
-else:
-
-    def _emit(text: str, category: type[Warning]) -> None:
-        level, frame = 3, cast("FrameType | None", sys._getframe(2))
-        while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-            frame, level = frame.f_back, level + 1
-        warnings.warn(text, category, stacklevel=level)
-
 
 def _caller() -> FrameType | None:
     """The first frame that is not ours."""
@@ -149,8 +134,10 @@ def _caller() -> FrameType | None:
     return frame
 
 
-def warner(old: str) -> Callable[[], Any]:
+def warner(old: str) -> Callable[[], None]:
     """The function that a legacy entry point calls first: records the call, and warns.
+
+    It costs about a microsecond where nothing is left to be shown.
 
     Args:
         old: the entry point's name in the table.
@@ -162,10 +149,87 @@ def warner(old: str) -> Callable[[], Any]:
     def warn() -> None:
         if _recorders:
             _record(code, _caller())
-        if _ACTION is None or _ACTION == "default":
-            with _lock:
-                _emit(text, category)
-        elif _ACTION == "error":
+        if _ACTION == "ignore":
+            return
+        if _ACTION == "error":
             raise category(text)
+        caller = sys._getframe(1).f_back
+        site = None if caller is None else (code, id(caller.f_code), caller.f_lasti)
+        if _done.unchanged() and site in _done.sites:
+            return
+        # One thread at a time, or two at one line would both be the first.
+        with _lock:
+            if sys.version_info >= (3, 12):
+                warnings.warn(text, category, skip_file_prefixes=(_HERE,))
+            else:
+                warnings.warn(text, category, stacklevel=_levels_to_caller())
+            if caller is not None and site is not None:
+                _done.add(site, caller, text, category)
 
     return warn
+
+
+def _levels_to_caller() -> int:
+    """What ``stacklevel`` must be in the function that calls this one."""
+    level, frame = 1, cast("FrameType | None", sys._getframe(1))
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class _Done:
+    """Call sites where Python's filters, as they are now, will not let anything more be seen.
+
+    ``warnings.warn`` would find that out again at each call, at a cost that shows beside one step
+    of a small network. Any change of the filters empties this.
+    """
+
+    def __init__(self) -> None:
+        self.sites: dict[tuple[str, int, int], CodeType] = {}
+        self._filters: list[Any] = []
+        self._ends: tuple[Any, ...] = ()
+        # Where each context has filters of its own, those of warnings.filters decide nothing.
+        self._off = bool(getattr(sys.flags, "context_aware_warnings", False))
+
+    def unchanged(self) -> bool:
+        """Whether the filters are what they were when the last site was added."""
+        filters = warnings.filters
+        if filters is not self._filters:
+            return False
+        count, first, last = self._ends
+        return len(filters) == count and filters[0] is first and filters[-1] is last
+
+    def add(self, site: tuple[str, int, int], caller: FrameType, text: str, kind: type) -> None:
+        """Remember a site that has warned, unless it would be shown again."""
+        filters = cast("list[Any]", warnings.filters)
+        if self._off or not filters:
+            return
+        if not self.unchanged() or len(self.sites) >= 10_000:
+            self.sites.clear()
+            self._filters, self._ends = filters, (len(filters), filters[0], filters[-1])
+        if _action_for(text, kind, caller) != "always":
+            # The code object is kept so that no other one gets its id.
+            self.sites[site] = caller.f_code
+
+
+def _action_for(text: str, kind: type, caller: FrameType) -> str:
+    """What the filters say about a warning at the caller's line, by Python's own rules."""
+
+    def says(pattern: Any, value: str) -> bool:
+        if pattern is None or isinstance(pattern, str):
+            return pattern is None or pattern == value
+        return pattern.match(value) is not None
+
+    module, line = caller.f_globals.get("__name__") or "<string>", caller.f_lineno
+    for action, message, category, of_module, of_line in cast("list[Any]", warnings.filters):
+        if (
+            says(message, text)
+            and issubclass(kind, category)
+            and says(of_module, module)
+            and of_line in (0, line)
+        ):
+            return str(action)
+    return str(warnings.defaultaction)  # type: ignore[attr-defined]  # documented, not in the stubs
+
+
+_done = _Done()

@@ -9,13 +9,14 @@ from cudnn_compat import v2
 from cudnn_compat.arrays import Array
 from cudnn_compat.errors import ArgumentError, DTypeError, TapeError
 from cudnn_compat.legacy.deprecations import warner
-from cudnn_compat.legacy.rnndesc import RNNDesc, divide
+from cudnn_compat.legacy.rnndesc import RNNDesc
 from cudnn_compat.legacy.steps import Reserve, run_step
 from cudnn_compat.legacy.translate import (
     check_arrays,
     check_desc,
     check_shape,
     check_state,
+    fits,
     is_zero,
     state_from_v2,
     type_name,
@@ -124,8 +125,16 @@ def backwardData(desc: RNNDesc, y: Array, dy: Any, dho: Any, *rest: Any, **named
     else:
         dco, h, c, reserve = _bind(rest, named)
     _check_reserve(desc, reserve)
-    given = {"y": y, "h": h} if c is None else {"y": y, "h": h, "c": c}
-    _check_as_forward(reserve, check_arrays(desc, given))
+    if y is None or h is None or not fits(desc, y, h, c):
+        check_arrays(desc, {"y": y, "h": h} if c is None else {"y": y, "h": h, "c": c})
+    check_shape("y", y, reserve._y_shape, "the forward's y")
+    _check_state_again(reserve, "h", h)
+    if c is not None:
+        if not desc._spec.has_cell:
+            raise ArgumentError(
+                f"c was given, but a {desc._spec.cell} descriptor has no cell state"
+            )
+        _check_state_again(reserve, "c", c)
     gradients = v2.rnn_backward_data(_unspent(reserve), *_gradients_to_v2(reserve, dy, dho, dco))
     dx, dh, dc = _data_from_v2(reserve, gradients)
     return (dx, dh) if c is None else (dx, dh, dc)
@@ -151,14 +160,18 @@ def backwardWeights(
     """
     _warn_backward_weights()
     _check_reserve(desc, reserve)
-    _check_as_forward(reserve, check_arrays(desc, {"x": x, "h": h, "y": y}))
+    if x is None or h is None or y is None or not fits(desc, x, h, y):
+        check_arrays(desc, {"x": x, "h": h, "y": y})
+    check_shape("x", x, reserve._x_shape, "the forward's x")
+    check_shape("y", y, reserve._y_shape, "the forward's y")
+    _check_state_again(reserve, "h", h)
     out = reserve._out
     if out.can_backward:
         raise TapeError("backwardWeights comes after backwardData: call that on this reserve first")
     if out.weights is None:
         raise TapeError(_SPENT)
     dw = v2.rnn_backward_weights(out)
-    result = WeightGradients(divide(desc._part, dw))
+    result = WeightGradients(desc._divide(dw))
     result.dw = dw
     return result
 
@@ -197,7 +210,7 @@ def pullback(
         dx, dh, dc = _data_from_v2(reserve, gradients)
         dw = gradients.dw
         assert dw is not None
-        (d_wi, d_wh), d_b = divide(desc._part, dw)
+        (d_wi, d_wh), d_b = desc._divide(dw)
         answer: Gradients | CellGradients
         if has_c:
             answer = CellGradients(dx, dh, dc, d_wi, d_wh, d_b)
@@ -234,15 +247,11 @@ def _check_reserve(desc: RNNDesc, reserve: Any) -> None:
         )
 
 
-def _check_as_forward(reserve: Reserve, given: dict[str, Array]) -> None:
-    """x, y, h and c that a caller passes again have the shapes of the forward's own."""
-    for name, array in given.items():
-        if name in ("h", "c"):
-            if array.shape != reserve._state_shape:
-                check_state(reserve._desc, name, array, reserve._batch, reserve._x_shape)
-        else:
-            wanted = reserve._x_shape if name == "x" else reserve._y_shape
-            check_shape(name, array, wanted, f"the forward's {name}")
+def _check_state_again(reserve: Reserve, name: str, state: Array) -> None:
+    """A state that the caller passes again: as it was, or broadcast over the batch."""
+    if state.shape != reserve._state_shape:
+        x_shape = reserve._x_shape
+        check_state(reserve._desc, name, state, x_shape[1] if len(x_shape) == 2 else 1, x_shape)
 
 
 def _unspent(reserve: Reserve) -> v2.RNNOutput:
@@ -254,20 +263,28 @@ def _unspent(reserve: Reserve) -> v2.RNNOutput:
 def _gradients_to_v2(
     reserve: Reserve, dy: Any, dho: Any, dco: Any
 ) -> tuple[Array | None, Array | None, Array | None]:
-    desc = reserve._desc
-    asked = {"dy": dy, "dho": dho, "dco": dco}
-    given = {name: value for name, value in asked.items() if not is_zero(name, value)}
-    given = check_arrays(desc, given)
-    if "dco" in given and not desc._spec.has_cell:
+    desc, state_shape = reserve._desc, reserve._state_shape
+    if not fits(desc, dy, dho, dco):
+        asked = {"dy": dy, "dho": dho, "dco": dco}
+        given = {name: value for name, value in asked.items() if not is_zero(name, value)}
+        given = check_arrays(desc, given)
+        dy, dho, dco = (given.get(name) for name in asked)
+    if dco is not None and not desc._spec.has_cell:
         raise ArgumentError(f"dco was given, but a {desc._spec.cell} descriptor has no cell state")
-    turned: dict[str, Array] = {}
-    for name, array in given.items():
-        wanted = reserve._y_shape if name == "dy" else reserve._state_shape
-        check_shape(name, array, wanted, name[1:])
-        turned[name] = array.T if array.ndim == 3 else array.T[None]
-        if array.ndim == 1:
-            turned[name] = turned[name][None]
-    return turned.get("dy"), turned.get("dho"), turned.get("dco")
+    return (
+        _gradient_to_v2("dy", dy, reserve._y_shape),
+        _gradient_to_v2("dho", dho, state_shape),
+        _gradient_to_v2("dco", dco, state_shape),
+    )
+
+
+def _gradient_to_v2(name: str, gradient: Any, wanted: tuple[int, ...]) -> Array | None:
+    if gradient is None:
+        return None
+    check_shape(name, gradient, wanted, name[1:])
+    if gradient.ndim == 2:
+        return gradient.T[None]
+    return gradient[None, None] if gradient.ndim == 1 else gradient.T
 
 
 def _data_from_v2(reserve: Reserve, gradients: v2.RNNGradients) -> tuple[Array, Array, Any]:

@@ -6,15 +6,13 @@ import functools
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cudnn_compat.arrays import Array, array_module, check_array, dtype_name
 from cudnn_compat.errors import ArgumentError, DTypeError, UnsupportedError
 from cudnn_compat.legacy.deprecations import warner
-from cudnn_compat.legacy.rnndesc import RNNDesc, cell_of, divide
-from cudnn_compat.legacy.translate import check_arrays, check_desc, is_zero
+from cudnn_compat.legacy.rnndesc import RNNDesc, cell_of, divider
+from cudnn_compat.legacy.translate import check_arrays, check_desc, fits, is_zero
 from cudnn_compat.spec import RNNSpec
-from cudnn_compat.weights import weight_layout
+from cudnn_compat.weights import weight_size
 
 __all__ = ["TensorDesc", "hBatch", "hDesc", "ngates", "params", "setweights", "xDesc"]
 
@@ -75,27 +73,29 @@ def setweights(desc: RNNDesc, Wi: Array, Wh: Array, b: Array) -> None:
             f"setweights has weights for one layer, the descriptor has {desc.layers}; write to the "
             'views of v2.named_weights(desc.spec, desc.params), such as ["weight_ih_l1"]'
         )
-    given = check_arrays(desc, {"Wi": Wi, "Wh": Wh, "b": b})
-    pairs = list(zip(given.items(), desc._targets, strict=True))
-    for (name, array), target in pairs:
+    if Wi is None or Wh is None or b is None or not fits(desc, Wi, Wh, b):
+        Wi, Wh, b = check_arrays(desc, {"Wi": Wi, "Wh": Wh, "b": b}).values()
+    of_wi, of_wh, of_b = desc._targets
+    if not (Wi.shape == of_wi.shape and Wh.shape == of_wh.shape and b.shape == of_b.shape):
+        _refuse_shapes(desc, Wi=Wi, Wh=Wh, b=b)
+    # Equal weights change nothing (the steps of one sequence), so that nobody needs a copy. Not
+    # asked of a GPU, where the answer would have to be waited for.
+    if desc._live and (
+        desc._dtype_if_host is None
+        or not ((b == of_b).all() and (Wh == of_wh).all() and (Wi == of_wi).all())
+    ):
+        _give_own_weights(desc)
+    of_wi[...], of_wh[...], of_b[...] = Wi, Wh, b
+
+
+def _refuse_shapes(desc: RNNDesc, **arrays: Array) -> None:
+    axes = {"Wi": "(G·hidden, input)", "Wh": "(G·hidden, hidden)", "b": "(G·hidden,)"}
+    for (name, array), target in zip(arrays.items(), desc._targets, strict=True):
         if array.shape != target.shape:
             hint = f": pass {name}.T" if array.shape == target.shape[::-1] else ""
-            axes = {"Wi": "(G·hidden, input)", "Wh": "(G·hidden, hidden)", "b": "(G·hidden,)"}
             raise ArgumentError(
                 f"{name} has shape {array.shape}; wanted {target.shape}, {axes[name]}{hint}"
             )
-    if desc._live and not (isinstance(desc.params, np.ndarray) and _same(pairs)):
-        _give_own_weights(desc)
-    for (_, array), target in pairs:
-        target[...] = array
-
-
-def _same(pairs: list[tuple[tuple[str, Array], Array]]) -> bool:
-    """Whether setting changes nothing, as for the steps of one sequence: then nobody needs a copy.
-
-    Not asked of a GPU, where the answer would have to be waited for.
-    """
-    return all(bool((array == target).all()) for (_, array), target in reversed(pairs))
 
 
 def _give_own_weights(desc: RNNDesc) -> None:
@@ -133,15 +133,16 @@ def params(w: Array, input: int, hidden: int, n: int = 1) -> tuple[tuple[Array, 
         raise ArgumentError(f"n is {n}; wanted the gates of a cell: 1, 3 or 4")
     if min(sizes) < 1:
         raise ArgumentError(f"input, hidden are {sizes}; wanted 1 or more")
-    layouts = [weight_layout(RNNSpec(cell, *sizes, bias=bias)) for bias in ("double", "input")]
-    if w.shape not in [(layout.size,) for layout in layouts]:
+    specs = [RNNSpec(cell, *sizes, bias=bias) for bias in ("double", "input")]
+    accepted = [weight_size(spec) for spec in specs]
+    if w.shape not in [(size,) for size in accepted]:
         raise ArgumentError(
-            f"w has shape {w.shape}; wanted ({layouts[0].size},), or ({layouts[1].size},) with one "
-            "bias. For more layers use v2.named_weights"
+            f"w has shape {w.shape}; wanted ({accepted[0]},), or ({accepted[1]},) with one bias; "
+            "for more layers use v2.named_weights"
         )
     if not w.flags.c_contiguous:
         raise ArgumentError("w is not contiguous, so no views can be given; pass a copy of it")
-    return divide(layouts[0].pseudo_layers[0], w)
+    return divider(specs[0])(w)
 
 
 def hBatch(x: Array, h: Array) -> Array:

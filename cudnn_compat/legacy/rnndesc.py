@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
-import weakref
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
@@ -13,8 +13,9 @@ import numpy as np
 from cudnn_compat.arrays import Array, is_cupy, numpy_dtype
 from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.legacy.deprecations import warner
-from cudnn_compat.v2 import RNNOutput, RNNSpec, named_weights, weight_size
-from cudnn_compat.weights import PseudoLayer, weight_layout
+from cudnn_compat.legacy.live import LiveOutputs
+from cudnn_compat.v2 import RNNSpec, named_weights, weight_size
+from cudnn_compat.weights import weight_layout
 
 __all__ = ["CUDNN_GRU", "CUDNN_LSTM", "CUDNN_RNN_RELU", "CUDNN_RNN_TANH", "RNNDesc"]
 
@@ -161,15 +162,15 @@ class RNNDesc:
         name = type(self).__name__.partition("[")[0]
         return f"{name}[{self.dtype}]({self.mode}, {self.input}, {self.hidden}{layers})"
 
-    def _set_up(self, spec: RNNSpec, params: Array, live: LiveOutputs | None = None) -> None:
+    def _set_up(self, spec: RNNSpec, params: Array) -> None:
         self._spec = spec
         self._params = params
-        self._part = weight_layout(spec).pseudo_layers[0]
-        self._weights, self._bias = divide(self._part, params)
-        self._live = LiveOutputs() if live is None else live
+        self._divide = divider(spec)
+        self._weights, self._bias = self._divide(params)
+        self._live = LiveOutputs()
         # What each call would otherwise ask again.
         self._targets = (*(matrix.T for matrix in self._weights), self._bias)
-        self._kind = type(params), params.dtype
+        self._dtype_if_host = params.dtype if type(params) is np.ndarray else None
         self._complete = spec.num_layers == 1
 
     def _check_complete(self) -> None:
@@ -211,37 +212,40 @@ class RNNDesc:
 
 _DERIVED: Final = frozenset(
     f"_{name}"
-    for name in ("spec", "params", "part", "weights", "bias", "live", "targets", "kind", "complete")
+    for name in (
+        "spec",
+        "params",
+        "divide",
+        "weights",
+        "bias",
+        "live",
+        "targets",
+        "dtype_if_host",
+        "complete",
+    )
 )
 
 
-class LiveOutputs:
-    """The forwards whose backward still reads a descriptor's ``params``; holds none of them."""
+class Divider:
+    """Calling it on a flat array gives the views of the first layer's part.
 
-    def __init__(self) -> None:
-        self._outputs: weakref.WeakSet[RNNOutput] = weakref.WeakSet()
-        self._lock = threading.Lock()
+    ``((Wi (input, G·hidden), Wh (hidden, G·hidden)), b (G·hidden,))``; b is the input half.
+    """
 
-    def __len__(self) -> int:
-        return len(self._outputs)
+    def __init__(self, spec: RNNSpec) -> None:
+        part = weight_layout(spec).pseudo_layers[0]
+        assert part.weight_ih is not None and part.bias_ih is not None
+        (self._wi, self._rows), (self._wh, _), (self._b, _) = (
+            (slice(slot.offset, slot.offset + slot.size), slot.shape[0])
+            for slot in (part.weight_ih, part.weight_hh, part.bias_ih)
+        )
 
-    def add(self, out: RNNOutput) -> None:
-        """Remember a training forward."""
-        with self._lock:
-            self._outputs.add(out)
-
-    def take(self) -> list[RNNOutput]:
-        """Those whose backward is still to come; forgets them."""
-        with self._lock:
-            found = [out for out in self._outputs if out.can_backward]
-            self._outputs = weakref.WeakSet()
-        return found
+    def __call__(self, w: Array) -> tuple[tuple[Array, Array], Array]:
+        rows = self._rows
+        return (w[self._wi].reshape(rows, -1).T, w[self._wh].reshape(rows, -1).T), w[self._b]
 
 
-def divide(part: PseudoLayer, w: Array) -> tuple[tuple[Array, Array], Array]:
-    """``((Wi (input, G·hidden), Wh (hidden, G·hidden)), b (G·hidden,))``: views of ``w``."""
-    assert part.weight_ih is not None and part.bias_ih is not None
-    return (part.weight_ih.view(w).T, part.weight_hh.view(w).T), part.bias_ih.view(w)
+divider = functools.lru_cache(maxsize=256)(Divider)
 
 
 def _blank(base: type[RNNDesc], dtype: str | None) -> RNNDesc:

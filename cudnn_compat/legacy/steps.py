@@ -13,6 +13,7 @@ from cudnn_compat.legacy.translate import (
     check_arrays,
     check_desc,
     check_input,
+    fits,
     state_from_v2,
     state_to_v2,
 )
@@ -29,26 +30,13 @@ class Reserve:
     It serves one backward, data then weights, and frees what it holds when it is dropped.
     """
 
-    __slots__ = ("_batch", "_desc", "_out", "_state_shape", "_x_shape")
+    __slots__ = ("_desc", "_out", "_state_shape", "_x_shape", "_y_shape")
 
-    def __init__(
-        self,
-        desc: RNNDesc,
-        out: v2.RNNOutput,
-        batch: int,
-        x_shape: tuple[int, ...],
-        state_shape: tuple[int, ...],
-    ) -> None:
+    def __init__(self, desc: RNNDesc, out: v2.RNNOutput, *shapes: tuple[int, ...]) -> None:
         self._desc = desc
         self._out = out
-        self._batch = batch
-        self._x_shape = x_shape
-        self._state_shape = state_shape
-
-    @property
-    def _y_shape(self) -> tuple[int, ...]:
-        """The shape of y in the caller's form."""
-        return (self._desc._spec.hidden_size, *self._x_shape[1:])
+        # In the caller's form; the last is that of ho and co.
+        self._x_shape, self._y_shape, self._state_shape = shapes
 
     def __repr__(self) -> str:
         return f"<reserve of {self._desc!r}: {self._out.reserve_bytes} bytes>"
@@ -96,8 +84,9 @@ def run_step(
 ) -> tuple[tuple[Array, ...], Any]:
     """The result of a step, and its reserve in training."""
     check_desc(desc)
-    given = check_arrays(desc, {"x": x, "h": h} if c is None else {"x": x, "h": h, "c": c})
-    x, h = given["x"], given["h"]
+    if x is None or h is None or not fits(desc, x, h, c):
+        given = check_arrays(desc, {"x": x, "h": h} if c is None else {"x": x, "h": h, "c": c})
+        x, h, c = given["x"], given["h"], given.get("c")
     x_shape, batch, spec = x.shape, check_input(desc, x), desc._spec
     hx, cx = state_to_v2(desc, "h", h, batch, x_shape), None
     if c is not None:
@@ -106,7 +95,7 @@ def run_step(
                 f"c was given, but a {spec.cell} descriptor (mode {desc.mode}) has no cell state; "
                 "pass h alone"
             )
-        cx = state_to_v2(desc, "c", given["c"], batch, x_shape)
+        cx = state_to_v2(desc, "c", c, batch, x_shape)
     if not desc._complete:
         desc._check_complete()
     vector = len(x_shape) == 1
@@ -123,4 +112,4 @@ def run_step(
     if not training:
         return result, None
     desc._live.add(out)
-    return result, Reserve(desc, out, batch, x_shape, ho.shape)
+    return result, Reserve(desc, out, x_shape, y.shape, ho.shape)

@@ -21,6 +21,7 @@ __all__ = [
     "check_input",
     "check_shape",
     "check_state",
+    "fits",
     "is_zero",
     "state_from_v2",
     "state_to_v2",
@@ -41,20 +42,24 @@ def check_desc(desc: Any) -> None:
         raise DTypeError(f"desc is a {type_name(desc)}; wanted a legacy.RNNDesc")
 
 
+def fits(desc: RNNDesc, *arrays: Any) -> bool:
+    """Whether each is None or a plain NumPy array of the (NumPy) descriptor's dtype.
+
+    The quick answer for the usual case; otherwise :func:`check_arrays` looks closely.
+    """
+    dtype = desc._dtype_if_host
+    for array in arrays:
+        if array is not None and (type(array) is not np.ndarray or array.dtype != dtype):
+            return False
+    return True
+
+
 def check_arrays(desc: RNNDesc, arrays: dict[str, Any]) -> dict[str, Array]:
     """Refuse what is no array, or differs from the descriptor in dtype or device.
 
     Returns:
         The arrays, as plain ones where they were of a subclass (which may index differently).
     """
-    kind, dtype = desc._kind
-    for array in arrays.values():
-        if type(array) is not kind or array.dtype != dtype or kind is not np.ndarray:
-            return _check_each(desc, arrays)
-    return arrays
-
-
-def _check_each(desc: RNNDesc, arrays: dict[str, Any]) -> dict[str, Array]:
     for name, value in arrays.items():
         if isinstance(value, (tuple, list)) and name in ("h", "c"):
             raise DTypeError(
@@ -129,18 +134,17 @@ def state_to_v2(
     desc: RNNDesc, name: str, state: Array, batch: int, x_shape: tuple[int, ...]
 ) -> Array:
     """A state as ``(layers, batch, hidden)``: a view where it has its batch, else broadcast."""
-    spec = desc._spec
-    turned = state.T
-    shape = turned.shape
-    if spec.num_layers == 1:
-        if shape == (batch, spec.hidden_size):
-            return turned[None]
-        if batch == 1 and shape == (spec.hidden_size,):
-            return turned[None, None]
-    full = spec.state_shape(batch)
-    if shape == full and spec.num_layers > 1:
-        return turned
-    check_state(desc, name, state, batch, x_shape)
+    spec, turned = desc._spec, state.T
+    shape, full = turned.shape, spec.state_shape(batch)
+    if spec.num_layers > 1:
+        if shape == full:
+            return turned
+    elif shape == full[1:]:
+        return turned[None]
+    if shape not in (full[2:], (1, full[2])):
+        check_state(desc, name, state, batch, x_shape)
+    elif batch == spec.num_layers == 1:
+        return turned.reshape(full)
     # Assigned: NumPy's broadcast_to alone costs as much as a small step.
     out = array_module(state).empty(full, state.dtype)
     out[...] = turned

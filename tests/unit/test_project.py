@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import re
 import subprocess
 import sys
 import tomllib
@@ -97,12 +96,6 @@ def test_a_test_marked_gpu_runs_only_where_cupy_computes() -> None:
     import cupy
 
     assert int(cupy.arange(4).sum()) == 6
-
-
-def test_the_first_look_of_the_readme_runs() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    assert run_python(program + "print(grad.dx.shape, y.shape)") == "(20, 3, 64) (20, 3, 128)"
 
 
 def test_the_recorded_results_are_as_they_were_recorded() -> None:

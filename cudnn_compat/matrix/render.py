@@ -1,0 +1,151 @@
+"""The matrix as text. Needs rich (extra ``cli``)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cudnn_compat.matrix.run import STATUSES, Result
+from cudnn_compat.spec import DTYPES
+
+__all__ = ["print_results"]
+
+STYLES: Final = {"ok": "green", "failed": "bold red", "not supported": "yellow"}
+
+Groups = list[tuple[tuple[str, ...], list[Result]]]
+
+
+def print_results(
+    console: Console,
+    results: Sequence[Result],
+    environment: dict[str, Any],
+    *,
+    only_failed: bool = False,
+) -> None:
+    """Print a table for each engine and API, the rows that failed, and a summary.
+
+    Args:
+        console: where to print.
+        results: of any rows.
+        environment: facts about the machine; its engines are told of in the summary.
+        only_failed: leave out the tables.
+    """
+    if not only_failed:
+        for (engine, api), group in _groups(results, "engine", "api"):
+            console.print(_by_feature(engine, api, group))
+        _print_unsupported(console, results)
+    failed = [result for result in results if result.status == "failed"]
+    if failed:
+        console.print(_failed(failed))
+    for name, engine_facts in environment["engines"].items():
+        if not engine_facts["available"]:
+            console.print(f"engine {name} was not run: {engine_facts['reason']}", markup=False)
+    console.print(_summary(results))
+
+
+def _groups(results: Iterable[Result], *keys: str) -> Groups:
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        row = result.row
+        names = {"engine": row.engine, "api": row.feature.api, "feature": row.feature.name}
+        groups.setdefault(tuple(names[key] for key in keys), []).append(result)
+    return list(groups.items())
+
+
+def _by_feature(engine: str, api: str, results: Sequence[Result]) -> Table:
+    """One line for each feature: the largest errors, and how near they came to their tolerance."""
+    table = Table(
+        title=f"{api} on the {engine} engine: largest absolute error (usual tolerance above it)",
+        title_justify="left",
+    )
+    dtypes = [dtype for dtype in DTYPES if any(result.row.dtype == dtype for result in results)]
+    table.add_column("feature", overflow="fold")
+    table.add_column("rows", justify="right")
+    for dtype in dtypes:
+        table.add_column(f"{dtype}\n{_usual_tolerance(results, dtype)}", justify="right")
+    table.add_column("worst, of\nits tolerance", justify="right")
+    table.add_column("status")
+    for (feature,), group in _groups(results, "feature"):
+        table.add_row(
+            feature,
+            str(len(group)),
+            *(_largest([each for each in group if each.row.dtype == dtype]) for dtype in dtypes),
+            _share(max(group, key=lambda result: result.severity)),
+            _statuses(group),
+        )
+    return table
+
+
+def _usual_tolerance(results: Iterable[Result], dtype: str) -> str:
+    """The tolerance that most rows of a dtype have; those of a few features differ."""
+    allowed = Counter(
+        result.tolerance for result in results if result.row.dtype == dtype and result.tolerance
+    )
+    return _number(allowed.most_common(1)[0][0]) if allowed else ""
+
+
+def _largest(results: Sequence[Result]) -> Text:
+    """The error of the row that came nearest to its tolerance."""
+    if not results:
+        return Text("")
+    worst = max(results, key=lambda result: result.severity)
+    return Text(_number(worst.error), STYLES["failed"] if worst.status == "failed" else "")
+
+
+def _share(result: Result) -> str:
+    if result.error is None:
+        return ""
+    if not result.tolerance:
+        return "exact" if result.error == 0 else "not exact"
+    return f"{result.severity:.1%}" if result.severity < 10 else "> 1000%"
+
+
+def _statuses(results: Sequence[Result]) -> Text:
+    counts: Counter[str] = Counter(result.status for result in results)
+    return Text(", ").join(
+        Text(status if counts[status] == len(results) else f"{counts[status]} {status}", style)
+        for status, style in STYLES.items()
+        if counts[status]
+    )
+
+
+def _failed(failed: Iterable[Result]) -> Table:
+    table = Table(title="Failed", title_justify="left")
+    table.add_column("row", overflow="fold")
+    table.add_column("error", justify="right")
+    table.add_column("tolerance", justify="right")
+    table.add_column("reason", overflow="fold")
+    for result in failed:
+        error, allowed = _number(result.error), _number(result.tolerance)
+        table.add_row(result.row.id, error, allowed, Text(result.reason or ""))
+    return table
+
+
+def _print_unsupported(console: Console, results: Iterable[Result]) -> None:
+    reasons = Counter(
+        (result.row.engine, result.row.feature.name, result.reason)
+        for result in results
+        if result.status == "not supported"
+    )
+    for (engine, feature, reason), count in reasons.items():
+        rows = "1 row" if count == 1 else f"{count} rows"
+        line = f"{feature} is not supported by {engine} ({rows}): {reason}"
+        console.print(line, style=STYLES["not supported"], markup=False)
+
+
+def _summary(results: Sequence[Result]) -> Text:
+    counts = Counter(result.status for result in results)
+    parts = (
+        Text(f"{counts[status]} {status}", STYLES[status] if counts[status] else "")
+        for status in STATUSES
+    )
+    return Text(f"{len(results)} rows: ") + Text(", ").join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}" if value else "0"

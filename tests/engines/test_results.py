@@ -1,0 +1,92 @@
+"""What a call returns: arity, types, defaults of the states, and that it does not vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudnn_compat import v2
+from tests.engines.networks import (
+    NETWORKS,
+    draw,
+    each_network,
+    forward,
+    run,
+)
+
+
+@each_network
+@pytest.mark.parametrize("missing", [("hx", "cx"), ("hx",), ("cx",)], ids="+".join)
+def test_states_that_are_not_given_are_zeros(
+    spec: v2.RNNSpec, missing: tuple[str, ...], engine: Any
+) -> None:
+    lengths = (3, 1)
+    data = draw(spec, lengths)
+    zeros = {
+        name: None if getattr(data, name) is None else np.zeros_like(getattr(data, name))
+        for name in missing
+    }
+    absent = run(engine, spec, data.without(*missing), lengths=lengths)
+    given_zeros = run(engine, spec, data.replace(**zeros), lengths=lengths)
+    for name, value in given_zeros.items():
+        assert value is None or np.array_equal(absent[name], value), name
+
+
+@each_network
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+def test_results_have_one_arity_and_type_in_training_and_inference(
+    spec: v2.RNNSpec, training: bool, engine: Any
+) -> None:
+    out = forward(engine, spec, draw(spec, (3, 2)), lengths=(3, 2), training=training)
+    y, hy, cy = out
+    assert (y is out.y, hy is out.hy, cy is out.cy) == (True, True, True)
+    assert (cy is None) == (spec.cell != "lstm")
+    for array in filter(lambda a: a is not None, out):
+        assert type(array) is engine.xp.ndarray
+        assert array.dtype == spec.dtype
+        assert engine.get(array).flags.writeable
+    assert out.engine == engine.name
+    assert isinstance(out.algo, str)
+    assert out.spec is spec
+    assert out.training is out.can_backward is training
+    assert (out.reserve_bytes > 0) is training
+
+
+def test_gradients_have_four_parts_and_dcx_is_none_without_a_cell(engine: Any) -> None:
+    for name in ("lstm", "gru"):
+        spec = NETWORKS[name]
+        gradients = v2.rnn_backward(forward(engine, spec, draw(spec, (3, 2))))
+        dx, dhx, dcx, dw = gradients
+        assert (dx is gradients.dx, dhx is gradients.dhx, dw is gradients.dw) == (True, True, True)
+        assert (dcx is None) == (name == "gru")
+
+
+@each_network
+def test_inference_equals_training_to_the_bit(spec: v2.RNNSpec, engine: Any) -> None:
+    for lengths in ((4, 4), (1, 4, 0)):
+        data = draw(spec, lengths)
+        trained, inferred = (
+            forward(engine, spec, data, lengths=lengths, training=training)
+            for training in (True, False)
+        )
+        for a, b in zip(trained, inferred, strict=True):
+            assert a is None or np.array_equal(engine.get(a), engine.get(b))
+
+
+@pytest.mark.parametrize(
+    "algo", ["auto", "standard", "persist_static", "persist_dynamic", "persist_small_h"]
+)
+def test_the_numpy_engine_takes_any_algorithm_and_reports_its_own_name(algo: str) -> None:
+    spec = v2.RNNSpec("gru", 3, 4, algo=algo)
+    out = v2.rnn_forward(spec, v2.init_weights(spec, 0), np.zeros((2, 1, 3), "float32"))
+    assert (out.engine, out.algo) == ("numpy", "numpy")
+
+
+def test_the_same_call_gives_the_same_bits(engine: Any) -> None:
+    spec = NETWORKS["lstm 2 layers bi"]
+    data = draw(spec, (5, 2, 4))
+    first, second = (run(engine, spec, data, lengths=(5, 2, 4)) for _ in range(2))
+    for name, value in first.items():
+        assert np.array_equal(value, second[name]), name
