@@ -9,24 +9,28 @@ import sys
 import threading
 import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 
-__all__ = ["INTERRUPTED", "run_program"]
+__all__ = ["INTERRUPTED", "NothingToRun", "run_program"]
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 + SIGINT, what a shell reports."""
 
-_OURS = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
+_OURS = (__file__, "<frozen runpy>", runpy.__file__)
 """Frames of these files stand between Python and the program, not in it."""
+
+
+class NothingToRun(Exception):
+    """There is no such module, or a folder or zip file without a __main__.py."""
 
 
 def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     """Run a file, or a module, as ``__main__``.
 
     ``sys.argv`` and ``sys.path[0]`` are set as for ``python PROGRAM`` or ``python -m PROGRAM``, and
-    stay so: what the program left behind (threads, exit handlers) may still use them. What ends
-    the program with an exception is shown as Python shows it, without the frames above it.
+    stay so: what the program left behind (threads, exit handlers) may still use them. While a file
+    runs, ``sys.argv[0]`` is its absolute path, as ``__file__`` is. An exception that ends the
+    program is shown as Python shows it, without the frames above the program's.
 
     Args:
         program: path of a file, folder or zip file; with ``module`` the name of a module.
@@ -36,6 +40,9 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     Returns:
         The exit status that Python would give: that of a SystemExit, 1 after any other exception,
         :data:`INTERRUPTED` after a KeyboardInterrupt.
+
+    Raises:
+        NothingToRun: in the words of Python.
     """
     sys.argv = [program, *arguments]
     if not sys.flags.safe_path:
@@ -78,15 +85,13 @@ def _status(stop: SystemExit) -> int:
 
 def _show(error: BaseException) -> None:
     """Show an exception from the program's first frame on, by whatever hook the program set."""
-    trace = error.__traceback__
+    trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next
     if trace is None and isinstance(error, ImportError):
-        # runpy found nothing to run. Python says so in one line.
-        print(f"cudnn-compat: {error}", file=sys.stderr)
-        return
-    shown: TracebackType | None = trace
-    sys.excepthook(type(error), error.with_traceback(shown), shown)
+        # runpy's own: the program has not begun.
+        raise NothingToRun(str(error)) from None
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
 
 
 def _wait_for_threads() -> None:

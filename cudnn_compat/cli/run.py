@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from cudnn_compat.cli.program import run_program
+from cudnn_compat.cli.program import NothingToRun, run_program
 from cudnn_compat.cli.report import old_calls, print_report, report_as_json
 from cudnn_compat.legacy.deprecations import (
     ENVIRONMENT_VARIABLE,
@@ -73,7 +73,10 @@ def run(
             f"the folder {str(report.parent)!r} does not exist", context, param_hint="--report"
         )
     with _counting() as recorder:
-        status = run_program(program, arguments, module=module)
+        try:
+            status = run_program(program, arguments, module=module)
+        except NothingToRun as error:
+            raise click.ClickException(str(error)) from None
     found = old_calls(recorder.calls)
     if not quiet:
         print_report(found, program)

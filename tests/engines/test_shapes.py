@@ -160,7 +160,7 @@ def test_a_packed_takes_no_lengths_and_no_other_layout(how: Any, engine: Any) ->
         )
 
 
-# --- layouts agree with each other -----------------------------------------------------------------
+# --- layouts agree with each other ------------------------------------------------------------
 
 
 @given(
@@ -193,7 +193,7 @@ def test_all_layouts_give_the_same(
         assert largest(by_time_rows, packed) <= 1e-12, key
 
 
-# --- small and empty -------------------------------------------------------------------------------
+# --- small and empty --------------------------------------------------------------------------
 
 NO_STEPS: dict[str, tuple[tuple[int, ...], dict[str, Any], int]] = {
     "time-major, no steps": ((0, 2), {}, 2),
@@ -279,7 +279,7 @@ def test_longer_sequences_are_as_right_as_short_ones(cell: str, steps: int, engi
     check(spec, engine, run(engine, spec, data, lengths=lengths), expected(spec, data, lengths))
 
 
-# --- batches are independent sequences -------------------------------------------------------------
+# --- batches are independent sequences --------------------------------------------------------
 
 
 @each_network

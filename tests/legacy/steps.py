@@ -138,3 +138,20 @@ def assert_close(found: Any, right: Any, dtype: str = "float64", what: str = "ou
     assert found.shape == right.shape
     bound = tolerance(dtype, "full", what=what)
     assert np.max(np.abs(found.astype("float64") - right), initial=0.0) <= bound
+
+
+def by_hand(step: Step, dy, dho, dco=None) -> dict[str, np.ndarray]:
+    """Gradients from the three separate calls, under the names that pullback gives."""
+    reserve, (y, *_) = legacy.forwardTrain(step.desc, step.x, *step.states)
+    if step.c is not None:
+        data = legacy.backwardData(step.desc, y, dy, dho, dco, step.h, step.c, reserve)
+    else:
+        data = legacy.backwardData(step.desc, y, dy, dho, step.h, reserve)
+    (dWi, dWh), db = legacy.backwardWeights(step.desc, step.x, step.h, y, reserve)
+    names = ("x", "h", "c") if step.c is not None else ("x", "h")
+    return dict(zip(names, data, strict=True)) | {"Wi": dWi, "Wh": dWh, "b": db}
+
+
+def by_pullback(step: Step, *after) -> dict[str, np.ndarray]:
+    _, back = legacy.pullback(step.desc, step.x, *step.states)
+    return back(*after)._asdict()

@@ -261,5 +261,5 @@ def test_a_pair_of_states_is_answered_with_how_to_pass_them() -> None:
 
 @pytest.mark.parametrize("wrong", [None, CUDNN_LSTM, RNNDesc])
 def test_what_is_no_descriptor_is_refused(wrong: object) -> None:
-    with pytest.raises(DTypeError, match="desc is a .*RNNDesc"):
+    with pytest.raises(DTypeError, match=r"desc is a .*RNNDesc"):
         legacy.forward(wrong, np.zeros(3, "float32"), np.zeros(4, "float32"))

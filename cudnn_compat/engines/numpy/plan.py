@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from cudnn_compat.spec import RNNSpec
 __all__ = ["DirectionReserve", "LayerReserve", "NumpyPlan"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class DirectionReserve:
     """What one direction of one layer keeps. N rows, H hidden, P projection size.
 
@@ -35,14 +35,23 @@ class DirectionReserve:
     ============= =========== ============================== ===========================
     """
 
-    gates: Array
+    gates: Array = None
     cells: Array | None = None
     outs: Array | None = None
     hidden: Array | None = None
     projected: Array | None = None
 
 
-@dataclasses.dataclass
+class Piece(NamedTuple):
+    """One array ``(N, width)`` of the reserve; direction None: of the whole layer."""
+
+    layer: int
+    direction: int | None
+    name: str
+    width: int
+
+
+@dataclasses.dataclass(slots=True)
 class LayerReserve:
     """What one layer keeps: its output rows (None: they are y), and dropout's mask and result."""
 
@@ -91,46 +100,47 @@ class NumpyPlan:
         """Bytes of the flat reserve; 0 in inference."""
         if not self.training:
             return 0
-        size = sum(math.prod(shape) for _, _, _, shape in self._pieces(sequences))
-        return size * self.dtype.itemsize
+        widths = sum(piece.width for piece in self._pieces(sequences))
+        return widths * sequences.total * self.dtype.itemsize
 
     def divide(self, sequences: Sequences, reserve: Array) -> list[LayerReserve]:
         """Views into the flat reserve (uint8), layer by layer."""
-        flat = reserve.view(self.dtype)
-        layers: list[LayerReserve] = []
-        offset = 0
-        for layer, direction, name, shape in self._pieces(sequences):
-            size = math.prod(shape)
-            view = flat[offset : offset + size].reshape(shape)
-            offset += size
-            if layer == len(layers):
-                layers.append(LayerReserve([]))
-            if direction is None:
-                setattr(layers[layer], name, view)
-            elif name == "gates":
-                layers[layer].directions.append(DirectionReserve(view))
-            else:
-                setattr(layers[layer].directions[direction], name, view)
+        flat, rows = reserve.view(self.dtype), sequences.total
+        directions = range(self.spec.num_directions)
+        layers = [
+            LayerReserve([DirectionReserve() for _ in directions])
+            for _ in range(self.spec.num_layers)
+        ]
+        start = 0
+        for layer, direction, name, width in self._pieces(sequences):
+            stop = start + rows * width
+            owner = layers[layer] if direction is None else layers[layer].directions[direction]
+            setattr(owner, name, flat[start:stop].reshape(rows, width))
+            start = stop
         return layers
 
-    def _pieces(self, sequences: Sequences) -> list[tuple[int, int | None, str, tuple[int, int]]]:
-        """(layer, direction or None, name, shape) of every piece of the reserve, in order."""
-        spec, rows = self.spec, sequences.total
-        hidden = spec.hidden_size
-        names = {"gates": (4 if spec.cell in ("lstm", "gru") else 1) * hidden}
-        if spec.cell == "lstm":
-            names |= {"cells": hidden, "outs": hidden}
-        elif spec.cell == "gru":
-            names |= {"outs": hidden}
-        if spec.proj_size is not None:
-            names |= {"hidden": hidden, "projected": spec.proj_size}
-        pieces: list[tuple[int, int | None, str, tuple[int, int]]] = []
-        for layer in range(spec.num_layers):
-            for direction in range(spec.num_directions):
-                pieces += [(layer, direction, n, (rows, width)) for n, width in names.items()]
-            last = layer == spec.num_layers - 1
-            of_layer = [] if last and self.writes_y(sequences) else ["output"]
-            if self.drops and not last:
-                of_layer += ["mask", "dropped"]
-            pieces += [(layer, None, n, (rows, spec.output_size)) for n in of_layer]
-        return pieces
+    def _pieces(self, sequences: Sequences) -> tuple[Piece, ...]:
+        return _pieces(self.spec, self.drops, self.writes_y(sequences))
+
+
+@functools.lru_cache(maxsize=256)
+def _pieces(spec: RNNSpec, drops: bool, writes_y: bool) -> tuple[Piece, ...]:
+    """The pieces of the reserve, in order."""
+    hidden = spec.hidden_size
+    widths = {"gates": (4 if spec.cell in ("lstm", "gru") else 1) * hidden}
+    if spec.cell == "lstm":
+        widths |= {"cells": hidden, "outs": hidden}
+    elif spec.cell == "gru":
+        widths |= {"outs": hidden}
+    if spec.proj_size is not None:
+        widths |= {"hidden": hidden, "projected": spec.proj_size}
+    pieces = []
+    for layer in range(spec.num_layers):
+        for direction in range(spec.num_directions):
+            pieces += [Piece(layer, direction, name, width) for name, width in widths.items()]
+        last = layer == spec.num_layers - 1
+        of_layer = [] if last and writes_y else ["output"]
+        if drops and not last:
+            of_layer += ["mask", "dropped"]
+        pieces += [Piece(layer, None, name, spec.output_size) for name in of_layer]
+    return tuple(pieces)

@@ -1,0 +1,276 @@
+"""Random arguments: a call gives right shapes or one of the package's exceptions, nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cudnn_compat import v2
+from cudnn_compat.arrays import numpy_dtype
+from cudnn_compat.v2 import CompatError
+
+DTYPES = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int32",
+    "complex64",
+    "bool",
+    "object",
+    ">f4",
+)
+
+
+def dtype_of(name: str) -> Any:
+    return numpy_dtype(name) if name == "bfloat16" else np.dtype(name)
+
+
+junk = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 10),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.lists(st.integers(-2, 6), max_size=4),
+    st.lists(st.floats(0, 5), max_size=3),
+    st.sampled_from(["time_major", "packed", "numpy", np.float32, v2.RNNSpec, object(), {}, set()]),
+)
+
+small_shapes = st.lists(st.integers(0, 6), max_size=4).map(tuple)
+
+
+@st.composite
+def some_arrays(draw: Any, shape: Any = None, dtype: str | None = None) -> Any:
+    """An array, mostly of the shape and dtype that are asked for."""
+    if shape is None or draw(st.integers(0, 5)) == 0:
+        shape = draw(small_shapes)
+    if dtype is None or draw(st.integers(0, 9)) == 0:
+        dtype = draw(st.sampled_from(DTYPES))
+    array = np.full(shape, 0.5).astype(dtype_of(dtype))
+    how = draw(
+        st.sampled_from(
+            ["plain", "plain", "plain", "masked", "transposed", "read-only", "subclass"]
+        )
+    )
+    if how == "masked":
+        return np.ma.masked_array(array)
+    if how == "subclass":
+        return array.view(type("Subclass", (np.ndarray,), {}))
+    if how == "transposed":
+        return np.ascontiguousarray(array.T).T
+    array.flags.writeable = how != "read-only"
+    return array
+
+
+@st.composite
+def specs(draw: Any) -> v2.RNNSpec:
+    cell = draw(st.sampled_from(["relu", "tanh", "lstm", "gru"]))
+    hidden = draw(st.integers(1, 4))
+    mode = draw(st.sampled_from(["linear", "linear", "skip"]))
+    options: dict[str, Any] = {}
+    if cell == "lstm" and hidden > 1 and draw(st.booleans()):
+        options["proj_size"] = draw(st.integers(1, hidden - 1))
+    if cell == "lstm" and draw(st.booleans()):
+        options["clip"] = (-0.5, 0.5)
+    dtype = draw(st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
+    if dtype in ("float16", "float32") and draw(st.integers(0, 9)) == 0:
+        options["math"] = "half"
+    layers = draw(st.integers(1, 3))
+    return v2.RNNSpec(
+        cell,
+        hidden if mode == "skip" else draw(st.integers(1, 4)),
+        hidden,
+        num_layers=layers,
+        bidirectional=draw(st.booleans()),
+        bias=draw(st.sampled_from(["double", "none", "input", "recurrent"])),
+        input_mode=mode,
+        dropout=draw(st.sampled_from([0.0, 0.5, 1.0])) if layers > 1 else 0.0,
+        dtype=dtype,
+        **options,
+    )
+
+
+@st.composite
+def calls(draw: Any) -> tuple[v2.RNNSpec, dict[str, Any]]:
+    """Arguments of ``rnn_forward``: what a caller would pass, with some of it replaced."""
+    spec = draw(specs())
+    form = draw(
+        st.sampled_from(["time_major", "batch_major", "packed", "Packed", "(T, I)", "(I,)"])
+    )
+    lengths = draw(st.lists(st.integers(0, 5), max_size=4))
+    batch, steps = len(lengths), max(lengths, default=0) + draw(st.integers(0, 1))
+    arguments: dict[str, Any] = {}
+    shape: Any = {
+        "time_major": (steps, batch),
+        "batch_major": (batch, steps),
+        "packed": (sum(lengths),),
+        "Packed": (sum(lengths),),
+        "(T, I)": (steps,),
+        "(I,)": (),
+    }[form]
+    arguments["x"] = draw(some_arrays((*shape, spec.input_size), spec.dtype))
+    if form == "Packed":
+        try:
+            arguments["x"] = v2.Packed(arguments["x"], lengths)
+        except CompatError:
+            form = "packed"
+    if form in ("time_major", "batch_major", "packed"):
+        arguments["layout"] = form
+        if form == "packed" and draw(st.booleans()):
+            longest = max(lengths, default=0)
+            arguments["batch_sizes"] = [sum(n > t for n in lengths) for t in range(longest)]
+            lengths = sorted(lengths, reverse=True)
+        elif form == "packed" or draw(st.booleans()):
+            kind = draw(st.sampled_from([list, tuple, np.array, lambda a: np.array(a, "uint8")]))
+            arguments["lengths"] = kind(lengths) if lengths or kind in (list, tuple) else lengths
+    middle = () if form.startswith("(") else (batch,)
+    state = (spec.num_pseudo_layers, *middle)
+    if draw(st.booleans()):
+        arguments["hx"] = draw(some_arrays((*state, spec.state_size), spec.dtype))
+    if draw(st.integers(0, 3)) > (1 if spec.has_cell else 2):
+        arguments["cx"] = draw(some_arrays((*state, spec.hidden_size), spec.dtype))
+    arguments["w"] = draw(some_arrays((v2.weight_size(spec),), spec.dtype))
+    arguments["training"] = draw(st.booleans())
+    arguments["seed"] = draw(st.sampled_from([None, 0, 7, v2.DropoutState(3)]))
+    wrong = ["w", "x", "hx", "cx", "lengths", "batch_sizes", "layout", "seed", "engine", "training"]
+    for name in draw(st.lists(st.sampled_from(wrong), max_size=1)):
+        if draw(st.booleans()):
+            arguments[name] = draw(st.one_of(junk, some_arrays()))
+    return spec, arguments
+
+
+served = {"forward": 0, "backward": 0}
+
+
+@given(calls(), st.data())
+@settings(
+    max_examples=700, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], data: Any) -> None:
+    spec, arguments = drawn
+    try:
+        out = v2.rnn_forward(spec, **arguments)
+    except CompatError as error:
+        assert str(error)
+        return
+    served["forward"] += 1
+    x = arguments["x"]
+    rows = x.data if isinstance(x, v2.Packed) else x
+    y = out.y.data if isinstance(out.y, v2.Packed) else out.y
+    assert isinstance(out.y, v2.Packed) == isinstance(x, v2.Packed)
+    assert y.shape == (*rows.shape[:-1], spec.output_size)
+    batch = out.hy.shape[1:-1]
+    assert out.hy.shape == (spec.num_pseudo_layers, *batch, spec.state_size)
+    assert (out.cy is not None) == spec.has_cell
+    if out.cy is not None:
+        assert out.cy.shape == (spec.num_pseudo_layers, *batch, spec.hidden_size)
+    for array in (y, out.hy, out.cy):
+        assert array is None or array.dtype == numpy_dtype(spec.dtype)
+        assert array is None or np.isfinite(array.astype("float64")).all()
+    if not out.training:
+        return
+    given_gradients = {}
+    for name, like in (("dy", y), ("dhy", out.hy), ("dcy", out.cy)):
+        shape = None if like is None else like.shape
+        given_gradients[name] = data.draw(
+            st.one_of(
+                st.none(), some_arrays(shape, spec.dtype), some_arrays(shape, spec.dtype), junk
+            )
+        )
+    try:
+        gradients = v2.rnn_backward(out, **given_gradients)
+    except CompatError as error:
+        assert str(error)
+        return
+    served["backward"] += 1
+    dx = gradients.dx.data if isinstance(gradients.dx, v2.Packed) else gradients.dx
+    assert dx.shape == rows.shape
+    assert gradients.dhx.shape == out.hy.shape
+    assert (gradients.dcx is None) == (out.cy is None)
+    assert gradients.dw.shape == (v2.weight_size(spec),)
+    for array in gradients:
+        array = array.data if isinstance(array, v2.Packed) else array
+        assert array is None or np.isfinite(array.astype("float64")).all()
+
+
+def test_random_arguments_give_right_shapes_or_an_exception_of_the_package() -> None:
+    drawn_calls_are_served_or_refused()
+    # The draw is worth something only if calls got through as well.
+    assert served["forward"] > 150
+    assert served["backward"] > 30
+
+
+@given(
+    st.lists(junk, min_size=3, max_size=3),
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "num_layers",
+                "bidirectional",
+                "bias",
+                "input_mode",
+                "proj_size",
+                "dropout",
+                "dtype",
+                "math",
+                "algo",
+                "clip",
+            ]
+        ),
+        junk,
+        max_size=3,
+    ),
+)
+@settings(max_examples=300)
+def test_random_descriptions_are_understood_or_refused(sizes: list[Any], options: Any) -> None:
+    try:
+        spec = v2.RNNSpec(*sizes, **options)
+    except CompatError as error:
+        assert str(error)
+    else:
+        assert v2.weight_size(spec) > 0
+
+
+@given(
+    st.sampled_from(["lstm", "gru", "tanh"]),
+    st.integers(1, 4),
+    st.one_of(junk, some_arrays()),
+    junk,
+)
+@settings(max_examples=200)
+def test_random_states_and_sequences_of_a_layer_are_served_or_refused(
+    cell: str, hidden: int, state: Any, lengths: Any
+) -> None:
+    make: Any = {"lstm": v2.LSTM, "gru": v2.GRU, "tanh": v2.RNN}[cell]
+    for layer in (make(3, hidden), make(3, hidden, keep_state=True)):
+        for given_state in (state, (state, state)):
+            try:
+                y, _ = layer(np.zeros((4, 2, 3), "float32"), given_state, lengths=lengths)
+            except CompatError as error:
+                assert str(error)
+            else:
+                assert y.shape == (4, 2, hidden)
+
+
+@given(some_arrays((4, 2, 3), "float32"), st.one_of(junk, st.just([4, 2])), junk, junk)
+@settings(max_examples=300)
+def test_random_arguments_of_pack_and_unpack_are_served_or_refused(
+    x: Any, lengths: Any, layout: Any, steps: Any
+) -> None:
+    for options in ({}, {"layout": layout}):
+        try:
+            packed = v2.pack(x, lengths, **options)
+        except CompatError as error:
+            assert str(error)
+            continue
+        try:
+            padded = v2.unpack(packed, steps=steps, **options)
+        except CompatError as error:
+            assert str(error)
+        else:
+            assert padded.shape[2:] == x.shape[2:]
