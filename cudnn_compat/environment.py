@@ -116,7 +116,7 @@ def _cupy() -> Facts:
         if version is None:
             return _missing("not installed (extras cuda12, cuda13)", version=None)
         return _missing(f"cannot be imported: {_in_words(error)}", version=version)
-    version = version or getattr(cupy, "__version__", None)
+    version = getattr(cupy, "__version__", version)
     try:
         devices = cupy.cuda.runtime.getDeviceCount()
         # A driver that is too old, or no compiler, shows only when something is computed.

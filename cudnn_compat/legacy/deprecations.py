@@ -9,9 +9,9 @@ once and library code is silent. To choose otherwise::
     warnings.filterwarnings("ignore", category=legacy.LegacyAPIWarning)   # all of them
     python -W 'ignore:[CC012]' program.py                                 # one name, no edit
 
-Python resolves the category of ``-W`` and ``PYTHONWARNINGS`` before packages can be imported, so
-classes work in code and in pytest's settings only. Or set, before ``cudnn_compat.legacy`` is
-imported, the environment variable ``CUDNN_COMPAT_DEPRECATIONS``:
+A class in ``-W`` or ``PYTHONWARNINGS`` works only where this package is found by ``PYTHONPATH``:
+Python looks it up before installed packages can be imported. In pytest's settings it works. Or set
+the environment variable ``CUDNN_COMPAT_DEPRECATIONS`` before ``cudnn_compat.legacy`` is imported:
 
 ``ignore``
     nothing is shown or raised, whatever the filters say;

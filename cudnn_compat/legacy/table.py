@@ -32,7 +32,7 @@ class LegacyName:
         summary: in one line, what changes for the caller.
         before: an example of the old name in use.
         after: the same on the new API.
-        renamed: pairs (old parameter, new parameter), where they differ.
+        renamed: pairs (parameter, what ``new`` calls it), where they differ.
         value: what the new API takes in place of a constant, as source text.
         since: version that deprecated it.
         removal: version that removes it.
@@ -71,7 +71,7 @@ from cudnn_compat.legacy import CUDNN_GRU, CUDNN_LSTM, CUDNN_RNN_RELU, CUDNN_RNN
 
 # Old arrays have features first; the same memory, transposed, is what v2 takes.
 desc = legacy.RNNDesc(CUDNN_LSTM, 3, 4)
-desc.params[:112] = np.linspace(-1, 1, 112)
+desc.params[:128] = np.linspace(-1, 1, 128)
 spec = v2.RNNSpec("lstm", 3, 4, math="full")
 w = desc.params
 x, h, c = (np.full((size, 2), 0.5, "float32") for size in (3, 4, 4))
@@ -201,7 +201,6 @@ dWi, dWh, db = named["weight_ih_l0"].T, named["weight_hh_l0"].T, named["bias_ih_
         "pullback",
         "cudnn_compat.v2.rnn_backward",
         "Call rnn_forward with training=True, then rnn_backward: data and weights in one.",
-        renamed="h=hx c=cx",
         before="""\
 (y, ho, co), back = legacy.pullback(desc, x, h, c)
 dx, dh, dc, dWi, dWh, db = back(dy, dho, dco)""",

@@ -146,7 +146,8 @@ def state_to_v2(
     elif batch == spec.num_layers == 1:
         return turned.reshape(full)
     # Assigned: NumPy's broadcast_to alone costs as much as a small step.
-    out = array_module(state).empty(full, state.dtype)
+    xp = np if type(state) is np.ndarray else array_module(state)
+    out = xp.empty(full, state.dtype)
     out[...] = turned
     return out
 

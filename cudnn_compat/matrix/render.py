@@ -37,7 +37,9 @@ def print_results(
     """
     if not only_failed:
         for (engine, api), group in _groups(results, "engine", "api"):
-            console.print(_by_feature(engine, api, group))
+            heading = f"{api} on the {engine} engine: largest absolute errors"
+            console.print(Text(heading, "bold"), soft_wrap=True)
+            console.print(_by_feature(group))
         _print_unsupported(console, results)
     failed = [result for result in results if result.status == "failed"]
     if failed:
@@ -57,12 +59,9 @@ def _groups(results: Iterable[Result], *keys: str) -> Groups:
     return list(groups.items())
 
 
-def _by_feature(engine: str, api: str, results: Sequence[Result]) -> Table:
+def _by_feature(results: Sequence[Result]) -> Table:
     """One line for each feature: the largest errors, and how near they came to their tolerance."""
-    table = Table(
-        title=f"{api} on the {engine} engine: largest absolute error (usual tolerance above it)",
-        title_justify="left",
-    )
+    table = Table()
     dtypes = [dtype for dtype in DTYPES if any(result.row.dtype == dtype for result in results)]
     table.add_column("feature", overflow="fold")
     table.add_column("rows", justify="right")
@@ -86,7 +85,7 @@ def _usual_tolerance(results: Iterable[Result], dtype: str) -> str:
     allowed = Counter(
         result.tolerance for result in results if result.row.dtype == dtype and result.tolerance
     )
-    return _number(allowed.most_common(1)[0][0]) if allowed else ""
+    return f"<= {_number(allowed.most_common(1)[0][0])}" if allowed else ""
 
 
 def _largest(results: Sequence[Result]) -> Text:

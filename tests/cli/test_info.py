@@ -96,9 +96,9 @@ def test_a_broken_cupy_is_a_reason_and_no_crash(
     tmp_path: Path, command: Run, content: str, reason: str
 ) -> None:
     (tmp_path / "cupy.py").write_text(content, encoding="utf-8")
-    metadata = tmp_path / "cupy_cuda12x-13.6.0.dist-info" / "METADATA"
+    metadata = tmp_path / "cupy_cuda13x-13.6.0.dist-info" / "METADATA"
     metadata.parent.mkdir()
-    metadata.write_text("Metadata-Version: 2.1\nName: cupy-cuda12x\nVersion: 13.6.0\n")
+    metadata.write_text("Metadata-Version: 2.1\nName: cupy-cuda13x\nVersion: 13.6.0\n")
     done = command("info", "--json")
     assert done.returncode == 0, done.stderr
     fact = json.loads(done.stdout)["cupy"]

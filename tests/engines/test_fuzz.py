@@ -45,26 +45,29 @@ small_shapes = st.lists(st.integers(0, 6), max_size=4).map(tuple)
 
 
 @st.composite
-def some_arrays(draw: Any, shape: Any = None, dtype: str | None = None) -> Any:
-    """An array, mostly of the shape and dtype that are asked for."""
-    if shape is None or draw(st.integers(0, 5)) == 0:
-        shape = draw(small_shapes)
-    if dtype is None or draw(st.integers(0, 9)) == 0:
-        dtype = draw(st.sampled_from(DTYPES))
+def good_arrays(draw: Any, shape: Any, dtype: str) -> Any:
+    """What is asked for, in one of the forms that are as good as any other."""
     array = np.full(shape, 0.5).astype(dtype_of(dtype))
-    how = draw(
-        st.sampled_from(
-            ["plain", "plain", "plain", "masked", "transposed", "read-only", "subclass"]
-        )
-    )
-    if how == "masked":
-        return np.ma.masked_array(array)
+    how = draw(st.sampled_from(["plain", "transposed", "read-only", "subclass"]))
     if how == "subclass":
         return array.view(type("Subclass", (np.ndarray,), {}))
     if how == "transposed":
         return np.ascontiguousarray(array.T).T
     array.flags.writeable = how != "read-only"
     return array
+
+
+@st.composite
+def odd_arrays(draw: Any, shape: Any = (4, 2, 3), dtype: str = "float32") -> Any:
+    """An array of another shape or dtype (perhaps), or a masked one."""
+    other_shape, other_dtype = draw(small_shapes), draw(st.sampled_from(DTYPES))
+    what = draw(st.sampled_from(["shape", "dtype", "both", "masked"]))
+    if what in ("shape", "both"):
+        shape = other_shape
+    if what in ("dtype", "both"):
+        dtype = other_dtype
+    array = draw(good_arrays(shape, dtype))
+    return np.ma.masked_array(array) if what == "masked" else array
 
 
 @st.composite
@@ -113,35 +116,47 @@ def calls(draw: Any) -> tuple[v2.RNNSpec, dict[str, Any]]:
         "(T, I)": (steps,),
         "(I,)": (),
     }[form]
-    arguments["x"] = draw(some_arrays((*shape, spec.input_size), spec.dtype))
+    middle = () if form.startswith("(") else (batch,)
+    state = (spec.num_pseudo_layers, *middle)
+    shapes: dict[str, Any] = {
+        "w": (v2.weight_size(spec),),
+        "x": (*shape, spec.input_size),
+        "hx": (*state, spec.state_size),
+        "cx": (*state, spec.hidden_size),
+    }
+    names = ["w", "x"] + [n for n in ("hx", "cx")[: 1 + spec.has_cell] if draw(st.booleans())]
+    for name in names:
+        arguments[name] = draw(good_arrays(shapes[name], spec.dtype))
     if form == "Packed":
-        try:
-            arguments["x"] = v2.Packed(arguments["x"], lengths)
-        except CompatError:
-            form = "packed"
-    if form in ("time_major", "batch_major", "packed"):
+        arguments["x"] = v2.Packed(arguments["x"], lengths)
+    elif not form.startswith("("):
         arguments["layout"] = form
         if form == "packed" and draw(st.booleans()):
             longest = max(lengths, default=0)
             arguments["batch_sizes"] = [sum(n > t for n in lengths) for t in range(longest)]
-            lengths = sorted(lengths, reverse=True)
         elif form == "packed" or draw(st.booleans()):
-            kind = draw(st.sampled_from([list, tuple, np.array, lambda a: np.array(a, "uint8")]))
-            arguments["lengths"] = kind(lengths) if lengths or kind in (list, tuple) else lengths
-    middle = () if form.startswith("(") else (batch,)
-    state = (spec.num_pseudo_layers, *middle)
-    if draw(st.booleans()):
-        arguments["hx"] = draw(some_arrays((*state, spec.state_size), spec.dtype))
-    if draw(st.integers(0, 3)) > (1 if spec.has_cell else 2):
-        arguments["cx"] = draw(some_arrays((*state, spec.hidden_size), spec.dtype))
-    arguments["w"] = draw(some_arrays((v2.weight_size(spec),), spec.dtype))
+            arguments["lengths"] = draw(st.sampled_from([list, tuple, as_int32, as_uint8]))(lengths)
     arguments["training"] = draw(st.booleans())
     arguments["seed"] = draw(st.sampled_from([None, 0, 7, v2.DropoutState(3)]))
-    wrong = ["w", "x", "hx", "cx", "lengths", "batch_sizes", "layout", "seed", "engine", "training"]
-    for name in draw(st.lists(st.sampled_from(wrong), max_size=1)):
-        if draw(st.booleans()):
-            arguments[name] = draw(st.one_of(junk, some_arrays()))
+    for name in draw(st.lists(st.sampled_from(OPTIONS), max_size=2)):
+        usual = shapes.get(name, (3,))
+        arguments[name] = draw(st.one_of(junk, odd_arrays(usual, spec.dtype)))
     return spec, arguments
+
+
+def as_int32(lengths: list[int]) -> Any:
+    return np.array(lengths, "int32")
+
+
+def as_uint8(lengths: list[int]) -> Any:
+    return np.array(lengths, "uint8")
+
+
+OPTIONS = ("w", "x", "hx", "cx", "lengths", "batch_sizes", "layout", "seed", "engine", "training")
+
+
+def in_words(error: CompatError) -> None:
+    assert len(str(error).split()) > 3
 
 
 served = {"forward": 0, "backward": 0}
@@ -149,14 +164,14 @@ served = {"forward": 0, "backward": 0}
 
 @given(calls(), st.data())
 @settings(
-    max_examples=700, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], data: Any) -> None:
     spec, arguments = drawn
     try:
         out = v2.rnn_forward(spec, **arguments)
     except CompatError as error:
-        assert str(error)
+        in_words(error)
         return
     served["forward"] += 1
     x = arguments["x"]
@@ -174,18 +189,17 @@ def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], 
         assert array is None or np.isfinite(array.astype("float64")).all()
     if not out.training:
         return
-    given_gradients = {}
+    given_gradients: dict[str, Any] = {}
     for name, like in (("dy", y), ("dhy", out.hy), ("dcy", out.cy)):
-        shape = None if like is None else like.shape
-        given_gradients[name] = data.draw(
-            st.one_of(
-                st.none(), some_arrays(shape, spec.dtype), some_arrays(shape, spec.dtype), junk
-            )
-        )
+        if like is not None and data.draw(st.booleans()):
+            given_gradients[name] = data.draw(good_arrays(like.shape, spec.dtype))
+    if data.draw(st.booleans()):
+        name = data.draw(st.sampled_from(["dy", "dhy", "dcy"]))
+        given_gradients[name] = data.draw(st.one_of(junk, odd_arrays(out.hy.shape, spec.dtype)))
     try:
         gradients = v2.rnn_backward(out, **given_gradients)
     except CompatError as error:
-        assert str(error)
+        in_words(error)
         return
     served["backward"] += 1
     dx = gradients.dx.data if isinstance(gradients.dx, v2.Packed) else gradients.dx
@@ -201,8 +215,8 @@ def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], 
 def test_random_arguments_give_right_shapes_or_an_exception_of_the_package() -> None:
     drawn_calls_are_served_or_refused()
     # The draw is worth something only if calls got through as well.
-    assert served["forward"] > 150
-    assert served["backward"] > 30
+    assert served["forward"] > 100
+    assert served["backward"] > 15
 
 
 @given(
@@ -231,7 +245,7 @@ def test_random_descriptions_are_understood_or_refused(sizes: list[Any], options
     try:
         spec = v2.RNNSpec(*sizes, **options)
     except CompatError as error:
-        assert str(error)
+        in_words(error)
     else:
         assert v2.weight_size(spec) > 0
 
@@ -239,7 +253,7 @@ def test_random_descriptions_are_understood_or_refused(sizes: list[Any], options
 @given(
     st.sampled_from(["lstm", "gru", "tanh"]),
     st.integers(1, 4),
-    st.one_of(junk, some_arrays()),
+    st.one_of(junk, odd_arrays()),
     junk,
 )
 @settings(max_examples=200)
@@ -252,12 +266,12 @@ def test_random_states_and_sequences_of_a_layer_are_served_or_refused(
             try:
                 y, _ = layer(np.zeros((4, 2, 3), "float32"), given_state, lengths=lengths)
             except CompatError as error:
-                assert str(error)
+                in_words(error)
             else:
                 assert y.shape == (4, 2, hidden)
 
 
-@given(some_arrays((4, 2, 3), "float32"), st.one_of(junk, st.just([4, 2])), junk, junk)
+@given(odd_arrays((4, 2, 3), "float32"), st.one_of(junk, st.just([4, 2])), junk, junk)
 @settings(max_examples=300)
 def test_random_arguments_of_pack_and_unpack_are_served_or_refused(
     x: Any, lengths: Any, layout: Any, steps: Any
@@ -266,11 +280,11 @@ def test_random_arguments_of_pack_and_unpack_are_served_or_refused(
         try:
             packed = v2.pack(x, lengths, **options)
         except CompatError as error:
-            assert str(error)
+            in_words(error)
             continue
         try:
             padded = v2.unpack(packed, steps=steps, **options)
         except CompatError as error:
-            assert str(error)
+            in_words(error)
         else:
             assert padded.shape[2:] == x.shape[2:]

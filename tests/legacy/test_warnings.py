@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
+import copy
 import inspect
+import pickle
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +18,7 @@ import pytest
 
 from cudnn_compat import legacy
 from cudnn_compat.legacy import LegacyAPIWarning, RemovedIn3Warning
+from cudnn_compat.legacy.deprecations import record_calls
 from cudnn_compat.legacy.table import TABLE, find
 
 X, H = np.ones((3, 2), "float32"), np.ones((4, 2), "float32")
@@ -158,9 +163,6 @@ def test_an_old_call_that_uses_another_warns_for_the_name_that_was_called() -> N
 
 
 def test_importing_copying_and_reading_attributes_do_not_warn() -> None:
-    import copy
-    import pickle
-
     desc = descriptor()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -284,28 +286,15 @@ def test_many_threads_at_one_line_are_one_site() -> None:
     assert warning.lineno == work.__code__.co_firstlineno + 3
 
 
-def test_a_call_without_a_python_caller_warns_too() -> None:
-    import _thread
-
-    desc, done = descriptor(), threading.Event()
-    results: list[Any] = []
-
-    class Tell(list):
-        """Its destruction, after the call, is what tells."""
-
-        def __del__(self) -> None:
-            done.set()
-
-    with warnings.catch_warnings(record=True) as caught:
+def test_a_call_without_a_python_caller_warns_and_counts_too() -> None:
+    desc = descriptor()
+    with warnings.catch_warnings(record=True) as caught, record_calls() as recorder:
         warnings.simplefilter("always")
-        _thread.start_new_thread(legacy.ngates, (desc, *Tell()))
-        results.append(wait_until(lambda: len(caught) > 0))
-    assert str(caught[0].message).startswith("[CC020]")
-
-
-def wait_until(true: Callable[[], bool]) -> bool:
-    for _ in range(500):
-        if true():
-            return True
-        threading.Event().wait(0.01)
-    raise AssertionError("it did not happen in 5 s")
+        _thread.start_new_thread(legacy.ngates, (desc,))
+        for _ in range(500):
+            if caught:
+                break
+            time.sleep(0.01)
+    (warning,) = caught
+    assert str(warning.message).startswith("[CC020]")
+    assert recorder.calls == {("CC020", "sys", 1): 1}

@@ -220,8 +220,20 @@ def test_without_projection_there_are_two_linear_ids_for_each_gate(cell: str, id
     spec = RNNSpec(cell, 2, 2)
     names = v2.named_weights(spec, numbered(spec))
     assert names.linear_ids() == tuple(ids)
-    with pytest.raises(ArgumentError, match=f"linear_id is 8; this {cell} has 0, 1"):
-        names[0, 8]
+    with pytest.raises(ArgumentError, match="linear_id is 9; wanted one of 0, 1"):
+        names[0, 9]
+
+
+@pytest.mark.parametrize("cell", ["relu", "tanh", "gru"])
+def test_only_an_lstm_has_linear_id_8(cell: str) -> None:
+    spec = RNNSpec(cell, 2, 2)
+    with pytest.raises(ArgumentError, match="linear_id is 8; wanted one of 0, 1"):
+        v2.named_weights(spec, numbered(spec))[0, 8]
+
+
+def test_linear_id_8_of_an_lstm_without_projection_is_empty() -> None:
+    spec = RNNSpec("lstm", 2, 2)
+    assert v2.named_weights(spec, numbered(spec))[0, 8] == (None, None)
 
 
 def test_linear_gives_what_indexing_with_a_pair_gives() -> None:
