@@ -49,7 +49,9 @@ def check_array(name: str, value: object) -> None:
         )
     if isinstance(value, np.ndarray):
         return
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if value is None:
+        raise DTypeError(f"{name} is a NoneType; wanted a NumPy or CuPy array")
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     hint = f"numpy.asarray({name})"
     if hasattr(value, "__dlpack__"):
         hint = f"numpy.from_dlpack({name}) or cupy.from_dlpack({name}), which share its memory"
@@ -67,8 +69,8 @@ def device_of(value: Array) -> str:
 
 
 def dtype_name(value: Array) -> str:
-    """The name of an array's dtype, such as ``"float32"``."""
-    return str(value.dtype.name)
+    """An array's dtype in words: ``"float32"``, and ``">f4"`` where bytes are swapped."""
+    return str(value.dtype.name if value.dtype.isnative else value.dtype)
 
 
 @functools.lru_cache(maxsize=16)

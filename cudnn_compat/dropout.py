@@ -7,16 +7,20 @@ device. Masks of different engines need not agree.
 
 from __future__ import annotations
 
-import operator
+import copy
 import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from cudnn_compat.errors import ArgumentError, DTypeError
+from cudnn_compat.checking import check_integer
+from cudnn_compat.errors import DTypeError
 
-__all__ = ["DropoutState", "check_seed", "resolve_seed"]
+__all__ = ["MAX_SEED", "DropoutState", "check_seed", "resolve_seed"]
 
 _T = TypeVar("_T")
+
+MAX_SEED = 2**64 - 1
+"""Seeds are unsigned 64-bit integers, as cuDNN's are."""
 
 
 class DropoutState:
@@ -50,7 +54,7 @@ class DropoutState:
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:
-            return {"seed": self.seed, "realised": dict(self._realised)}
+            return {"seed": self.seed, "realised": copy.deepcopy(self._realised)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.seed = state["seed"]
@@ -92,14 +96,9 @@ def check_seed(seed: Any) -> None:
 
 def _checked_seed(seed: Any) -> int:
     try:
-        if isinstance(seed, bool):
-            raise TypeError
-        value = operator.index(seed)
-    except TypeError:
+        return check_integer("seed", seed, 0, MAX_SEED)
+    except DTypeError:
         raise DTypeError(f"seed is {seed!r}; wanted None, an integer or a DropoutState") from None
-    if not 0 <= value < 2**64:
-        raise ArgumentError(f"seed is {value}; wanted 0 to 2**64 - 1")
-    return value
 
 
 _of_thread = _ThreadState()

@@ -14,13 +14,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import operator
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from cudnn_compat.arrays import Array, array_module, check_array, is_cupy
+from cudnn_compat.checking import check_integer, check_name
 from cudnn_compat.errors import ArgumentError, DTypeError
 
 __all__ = ["LAYOUTS", "Packed", "Run", "Sequences", "make_sequences", "pack", "unpack"]
@@ -236,16 +237,16 @@ def make_sequences(
             + ("neither" if lengths is None else "both")
         )
     if batch_sizes is not None:
-        known = _lengths_of(_integers("batch_sizes", batch_sizes), batch)
+        sizes = _integers("batch_sizes", batch_sizes)
+        _check_batch_sizes(sizes)
+        _check_total("batch_sizes", sizes, shape[0])
+        known = _lengths_of(sizes, batch)
     else:
         known = _integers("lengths", lengths)
         _check_range(known, None)
         if batch is not None:
             _check_count(known, batch)
-    total = sum(known)
-    if total != shape[0]:
-        given = "lengths" if batch_sizes is None else "batch_sizes"
-        raise ArgumentError(f"packed x has {shape[0]} rows, but {given} add up to {total}")
+        _check_total("lengths", known, shape[0])
     return _of_lengths("packed", max(known, default=0), known)
 
 
@@ -259,29 +260,29 @@ def _integers(name: str, values: Any) -> tuple[int, ...]:
     """A tuple of Python integers from a list, tuple or integer array of any library."""
     if is_cupy(values):
         values = values.get()
-    if hasattr(values, "dtype"):
+    if hasattr(values, "dtype") and not isinstance(values, np.ma.MaskedArray):
         array = np.asarray(values)
         if array.dtype.kind not in "iu":
             raise DTypeError(f"{name} has dtype {array.dtype}; wanted integers")
         if array.ndim != 1:
             raise ArgumentError(f"{name} has shape {array.shape}; wanted one axis")
         return tuple(array.tolist())
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise DTypeError(f"{name} is {values!r}; wanted a sequence of integers")
-    numbers = []
-    for index, value in enumerate(values):
-        try:
-            if isinstance(value, (bool, np.bool_)):
-                raise TypeError
-            numbers.append(operator.index(value))
-        except TypeError:
-            raise DTypeError(f"{name}[{index}] is {value!r}; wanted an integer") from None
-    return tuple(numbers)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise DTypeError(f"{name} is {values!r}; wanted a sequence or array of integers")
+    return tuple(
+        check_integer(f"{name}[{index}]", value, -math.inf, math.inf)
+        for index, value in enumerate(values)
+    )
 
 
 def _check_count(lengths: tuple[int, ...], batch: int) -> None:
     if len(lengths) != batch:
         raise ArgumentError(f"lengths has {len(lengths)} entries; the batch has {batch} sequences")
+
+
+def _check_total(name: str, counts: tuple[int, ...], rows: int) -> None:
+    if sum(counts) != rows:
+        raise ArgumentError(f"packed x has {rows} rows, but {name} add up to {sum(counts)}")
 
 
 def _check_range(lengths: tuple[int, ...], steps: int | None) -> None:
@@ -292,13 +293,16 @@ def _check_range(lengths: tuple[int, ...], steps: int | None) -> None:
                 raise ArgumentError(f"lengths[{index}] is {value}; wanted 0{top or ' or more'}")
 
 
-def _lengths_of(batch_sizes: tuple[int, ...], batch: int | None) -> tuple[int, ...]:
+def _check_batch_sizes(batch_sizes: tuple[int, ...]) -> None:
     for index, value in enumerate(batch_sizes):
         if value < 0 or (index and value > batch_sizes[index - 1]):
             raise ArgumentError(
                 f"batch_sizes[{index}] is {value}; wanted non-increasing sizes of 0 or more "
                 "(longest sequence first)"
             )
+
+
+def _lengths_of(batch_sizes: tuple[int, ...], batch: int | None) -> tuple[int, ...]:
     first = batch_sizes[0] if batch_sizes else 0
     if batch is None:
         batch = first
@@ -373,7 +377,7 @@ def unpack(packed: Packed, *, steps: int | None = None, layout: str = "time_majo
     longest = max(packed.lengths, default=0)
     if steps is None:
         steps = longest
-    elif steps < longest:
+    elif check_integer("steps", steps) < longest:
         raise ArgumentError(f"steps is {steps}; the longest sequence has {longest}")
     shape = (steps, len(packed.lengths), packed.data.shape[1])
     out = array_module(packed.data).zeros(shape, dtype=packed.data.dtype)
@@ -382,8 +386,7 @@ def unpack(packed: Packed, *, steps: int | None = None, layout: str = "time_majo
 
 
 def _check_padded_layout(layout: str) -> None:
-    if layout not in ("time_major", "batch_major"):
-        raise ArgumentError(f"layout is {layout!r}; wanted 'time_major' or 'batch_major'")
+    check_name("layout", layout, ("time_major", "batch_major"))
 
 
 def _alive(lengths: tuple[int, ...], steps: int, like: Array) -> Array:

@@ -7,17 +7,25 @@ derived in this file; the places of the weights are derived from it in ``weights
 from __future__ import annotations
 
 import dataclasses
-import math
-import operator
-import warnings
+import numbers
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from cudnn_compat.checking import check_flag, check_integer, check_name, warn_caller
 from cudnn_compat.errors import ArgumentError, DTypeError, IneffectiveOptionWarning
 
-__all__ = ["ALGOS", "BIAS_MODES", "CELLS", "DTYPES", "INPUT_MODES", "MATHS", "RNNSpec"]
+__all__ = [
+    "ALGOS",
+    "BIAS_MODES",
+    "CELLS",
+    "DTYPES",
+    "INPUT_MODES",
+    "MATHS",
+    "RNNSpec",
+    "check_spec",
+]
 
 CELLS: Final = ("relu", "tanh", "lstm", "gru")
 BIAS_MODES: Final = ("double", "none", "input", "recurrent")
@@ -86,13 +94,13 @@ class RNNSpec:
             ("math", MATHS),
             ("algo", ALGOS),
         ):
-            _one_of(name, getattr(self, name), allowed)
+            check_name(name, getattr(self, name), allowed)
         for name in ("input_size", "hidden_size", "num_layers"):
-            put(self, name, _size(name, getattr(self, name)))
-        if not _is_bool(self.bidirectional):
-            raise DTypeError(f"bidirectional is {self.bidirectional!r}; wanted True or False")
-        put(self, "bidirectional", bool(self.bidirectional))
-        put(self, "dropout", _probability(self.dropout))
+            put(self, name, check_integer(name, getattr(self, name), 1))
+        put(self, "bidirectional", check_flag("bidirectional", self.bidirectional))
+        put(self, "dropout", _real("dropout", self.dropout))
+        if not 0 <= self.dropout <= 1:
+            raise ArgumentError(f"dropout is {self.dropout}; wanted a number from 0 to 1")
         if self.proj_size is not None:
             put(self, "proj_size", self._checked_projection())
         if self.clip is not None:
@@ -107,14 +115,13 @@ class RNNSpec:
                 f"math='half' is for {' and '.join(_HALF_MATH_DTYPES)}; got dtype='{self.dtype}'"
             )
         if self.dropout > 0 and self.num_layers == 1:
-            warnings.warn(
+            warn_caller(
                 "dropout acts between layers, so with num_layers=1 it does nothing",
                 IneffectiveOptionWarning,
-                stacklevel=3,
             )
 
     def _checked_projection(self) -> int:
-        size = _size("proj_size", self.proj_size)
+        size = check_integer("proj_size", self.proj_size, 1)
         if self.cell != "lstm":
             raise ArgumentError(f"proj_size is for cell='lstm'; got cell='{self.cell}'")
         if size >= self.hidden_size:
@@ -127,12 +134,15 @@ class RNNSpec:
     def _checked_clip(self) -> tuple[float, float]:
         if self.cell != "lstm":
             raise ArgumentError(f"clip is for cell='lstm'; got cell='{self.cell}'")
+        bounds: Any = self.clip
+        if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
+            raise ArgumentError(f"clip is {bounds!r}; wanted (low, high)")
         try:
-            low, high = (float(bound) for bound in self.clip)  # type: ignore[union-attr]
-        except (TypeError, ValueError):
-            raise ArgumentError(f"clip is {self.clip!r}; wanted (low, high)") from None
-        if math.isnan(low) or math.isnan(high) or low > high:
-            raise ArgumentError(f"clip is {self.clip!r}; wanted (low, high) with low <= high")
+            low, high = (_real("a bound of clip", bound) for bound in bounds)
+        except DTypeError:
+            raise ArgumentError(f"clip is {bounds!r}; wanted (low, high), two numbers") from None
+        if not low <= high:  # NaN included
+            raise ArgumentError(f"clip is {bounds!r}; wanted (low, high) with low <= high")
         return low, high
 
     def replace(self, **changes: Any) -> RNNSpec:
@@ -210,43 +220,31 @@ class RNNSpec:
         return (self.num_pseudo_layers, batch, self.hidden_size)
 
 
+def check_spec(spec: object) -> None:
+    """Refuse what is not a spec.
+
+    Raises:
+        DTypeError: in words.
+    """
+    if not isinstance(spec, RNNSpec):
+        raise DTypeError(f"spec is a {type(spec).__name__}; wanted a v2.RNNSpec")
+
+
 def _dtype_name(dtype: Any) -> Any:
     if isinstance(dtype, str) and dtype in DTYPES:
         return dtype
     try:
+        if dtype is None:  # which NumPy takes for float64
+            raise TypeError
         return np.dtype(dtype).name
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         raise DTypeError(f"dtype is {dtype!r}; wanted one of {', '.join(DTYPES)}") from None
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} is {value!r}; wanted one of {', '.join(map(repr, allowed))}")
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
-
-
-def _size(name: str, value: Any) -> int:
+def _real(name: str, value: Any) -> float:
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        raise DTypeError(f"{name} is {value!r}; wanted a number")
     try:
-        if _is_bool(value):
-            raise TypeError
-        size = operator.index(value)
-    except TypeError:
-        raise DTypeError(f"{name} is {value!r}; wanted an integer") from None
-    if size < 1:
-        raise ArgumentError(f"{name} is {size}; wanted 1 or more")
-    return size
-
-
-def _probability(value: Any) -> float:
-    try:
-        if _is_bool(value) or isinstance(value, (str, bytes)):
-            raise TypeError
-        dropout = float(value)
-    except (TypeError, ValueError):
-        raise DTypeError(f"dropout is {value!r}; wanted a number from 0 to 1") from None
-    if not 0.0 <= dropout <= 1.0:
-        raise ArgumentError(f"dropout is {dropout}; wanted a number from 0 to 1")
-    return dropout
+        return float(value)
+    except OverflowError:
+        raise ArgumentError(f"{name} is {value!r}; wanted a number that a float can hold") from None

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
@@ -20,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cudnn_compat.arrays import Array, check_array, dtype_name, numpy_dtype
+from cudnn_compat.checking import INT_MAX, check_integer
+from cudnn_compat.dropout import MAX_SEED
 from cudnn_compat.errors import ArgumentError, DTypeError
-from cudnn_compat.spec import RNNSpec
+from cudnn_compat.spec import RNNSpec, check_spec
 
 __all__ = [
     "PROJECTION_ID",
@@ -130,6 +131,7 @@ def weight_layout(spec: RNNSpec) -> WeightLayout:
 
 def weight_size(spec: RNNSpec) -> int:
     """Number of elements of the flat weight space of ``spec``."""
+    check_spec(spec)
     return weight_layout(spec).size
 
 
@@ -197,10 +199,7 @@ class NamedWeights(Mapping[str, Array]):
 
 
 def _choice(name: str, value: object, known: Sequence[int]) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise DTypeError(f"{name} is {value!r}; wanted an integer") from None
+    number = check_integer(name, value, -INT_MAX)
     if number not in known:
         raise ArgumentError(f"{name} is {number}; wanted one of {', '.join(map(str, known))}")
     return number
@@ -222,8 +221,8 @@ def check_weights(spec: RNNSpec, w: Array, *, name: str = "w", strided: bool = T
         strided: whether an array that is not contiguous is accepted (views into one would be
             copies, so the named views refuse it).
     """
-    check_array(name, w)
     size = weight_size(spec)
+    check_array(name, w)
     if w.shape != (size,):
         raise ArgumentError(f"{name} has shape {w.shape}; wanted ({size},): v2.weight_size(spec)")
     if w.dtype != numpy_dtype(spec.dtype):
@@ -243,6 +242,11 @@ def init_weights(spec: RNNSpec, seed: int | None = None, xp: ModuleType = np) ->
     Returns:
         Array of shape ``(weight_size(spec),)`` and ``spec.dtype``.
     """
+    size = weight_size(spec)
+    if seed is not None:
+        seed = check_integer("seed", seed, 0, MAX_SEED)
+    if not callable(getattr(xp, "asarray", None)):
+        raise DTypeError(f"xp is {xp!r}; wanted the module numpy or cupy")
     bound = 1.0 / math.sqrt(spec.hidden_size)
-    values = np.random.default_rng(seed).uniform(-bound, bound, weight_size(spec))
+    values = np.random.default_rng(seed).uniform(-bound, bound, size)
     return xp.asarray(values.astype(numpy_dtype(spec.dtype)))

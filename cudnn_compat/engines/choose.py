@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 
 from cudnn_compat.arrays import Array, is_cupy
+from cudnn_compat.checking import check_name
 from cudnn_compat.engines.interface import AnyEngine
-from cudnn_compat.errors import ArgumentError, UnsupportedError
+from cudnn_compat.errors import UnsupportedError
 
-__all__ = ["ENGINES", "choose_engine"]
+__all__ = ["ENGINES", "check_engine", "choose_engine"]
 
 ENGINES = ("numpy", "cudnn")
 """Names that ``engine=`` takes."""
@@ -29,8 +30,7 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
     on_gpu = is_cupy(w)
     if name is None and not on_gpu:
         return numpy_engine()
-    if name is not None and (not isinstance(name, str) or name not in ENGINES):
-        raise ArgumentError(f"engine is {name!r}; wanted None, 'numpy' or 'cudnn'")
+    check_engine(name)
     if name == "numpy":
         if on_gpu:
             raise UnsupportedError(
@@ -39,6 +39,16 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
             )
         return numpy_engine()
     raise UnsupportedError(_NO_CUDNN)
+
+
+def check_engine(name: object) -> None:
+    """``name`` is None or the name of an engine.
+
+    Raises:
+        ArgumentError: it is not.
+    """
+    if name is not None:
+        check_name("engine", name, ENGINES)
 
 
 @functools.cache

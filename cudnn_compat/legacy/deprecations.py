@@ -119,6 +119,8 @@ def _chosen_action() -> str | None:
 
 
 _ACTION: Final = _chosen_action()
+_OVERRULED: Final = _ACTION in ("ignore", "error")
+"""Python's filters are not asked."""
 if _ACTION == "default":
     warnings.filterwarnings("default", category=LegacyAPIWarning)
 
@@ -137,25 +139,34 @@ def _caller() -> FrameType | None:
 def warner(old: str) -> Callable[[], None]:
     """The function that a legacy entry point calls first: records the call, and warns.
 
-    It costs about a microsecond where nothing is left to be shown.
-
     Args:
         old: the entry point's name in the table.
     """
     row: LegacyName | None = find(old)
     assert row is not None, f"{old} is not in the table"
     code, text, category = row.code, row.message, CATEGORIES[row.removal]
+    settled: dict[tuple[int, int], CodeType] = {}
+    _filters.emptied_when_they_change.append(settled)
 
     def warn() -> None:
         if _recorders:
             _record(code, _caller())
-        if _ACTION == "ignore":
+        if _OVERRULED:
+            if _ACTION == "error":
+                raise category(text)
             return
-        if _ACTION == "error":
-            raise category(text)
-        caller = sys._getframe(1).f_back
-        site = None if caller is None else (code, id(caller.f_code), caller.f_lasti)
-        if _done.unchanged() and site in _done.sites:
+        try:
+            caller: FrameType | None = sys._getframe(2)
+        except ValueError:  # called straight from C
+            caller = None
+        filters, count, first = _filters.seen
+        if (
+            caller is not None
+            and warnings.filters is filters
+            and len(filters) == count
+            and filters[0] is first
+            and (id(caller.f_code), caller.f_lasti) in settled
+        ):
             return
         # One thread at a time, or two at one line would both be the first.
         with _lock:
@@ -163,8 +174,9 @@ def warner(old: str) -> Callable[[], None]:
                 warnings.warn(text, category, skip_file_prefixes=(_HERE,))
             else:
                 warnings.warn(text, category, stacklevel=_levels_to_caller())
-            if caller is not None and site is not None:
-                _done.add(site, caller, text, category)
+            if caller is not None and _filters.settle(text, category, caller):
+                # The code object is kept so that no other one gets its id.
+                settled[id(caller.f_code), caller.f_lasti] = caller.f_code
 
     return warn
 
@@ -177,42 +189,45 @@ def _levels_to_caller() -> int:
     return level
 
 
-class _Done:
-    """Call sites where Python's filters, as they are now, will not let anything more be seen.
+class _Filters:
+    """Python's warning filters as they were when a call site was found to have nothing to show.
 
-    ``warnings.warn`` would find that out again at each call, at a cost that shows beside one step
-    of a small network. Any change of the filters empties this.
+    ``warnings.warn`` would find that out again at each call, which costs as much as all the rest of
+    a legacy call. So each entry point keeps its settled sites until the filters change.
     """
 
     def __init__(self) -> None:
-        self.sites: dict[tuple[str, int, int], CodeType] = {}
-        self._filters: list[Any] = []
-        self._ends: tuple[Any, ...] = ()
-        # Where each context has filters of its own, those of warnings.filters decide nothing.
+        self.seen: tuple[Any, int, Any] = ([], 0, None)
+        """The list of filters, its length and its first entry: each public way to change filters
+        makes a new list, adds to it, or puts a new entry first."""
+        self.emptied_when_they_change: list[dict[tuple[int, int], CodeType]] = []
+        self._sites = 0
+        # Where each context has filters of its own, those in warnings.filters decide nothing.
         self._off = bool(getattr(sys.flags, "context_aware_warnings", False))
 
-    def unchanged(self) -> bool:
-        """Whether the filters are what they were when the last site was added."""
-        filters = warnings.filters
-        if filters is not self._filters:
-            return False
-        count, first, last = self._ends
-        return len(filters) == count and filters[0] is first and filters[-1] is last
-
-    def add(self, site: tuple[str, int, int], caller: FrameType, text: str, kind: type) -> None:
-        """Remember a site that has warned, unless it would be shown again."""
+    def settle(self, text: str, category: type[Warning], caller: FrameType) -> bool:
+        """Whether nothing more is to be shown at the caller's line while the filters stay."""
         filters = cast("list[Any]", warnings.filters)
-        if self._off or not filters:
-            return
-        if not self.unchanged() or len(self.sites) >= 10_000:
-            self.sites.clear()
-            self._filters, self._ends = filters, (len(filters), filters[0], filters[-1])
-        if _action_for(text, kind, caller) != "always":
-            # The code object is kept so that no other one gets its id.
-            self.sites[site] = caller.f_code
+        # A caller of our own stands for many callers of its own.
+        if self._off or not filters or caller.f_code.co_filename.startswith(_HERE):
+            return False
+        if _action_for(text, category, caller) == "always":
+            return False
+        seen, count, first = self.seen
+        self._sites += 1
+        if filters is not seen or len(filters) != count or filters[0] is not first:
+            self._forget((filters, len(filters), filters[0]))
+        elif self._sites > 10_000:  # code that is made at run time
+            self._forget(self.seen)
+        return True
+
+    def _forget(self, seen: tuple[Any, int, Any]) -> None:
+        for sites in self.emptied_when_they_change:
+            sites.clear()
+        self.seen, self._sites = seen, 1
 
 
-def _action_for(text: str, kind: type, caller: FrameType) -> str:
+def _action_for(text: str, kind: type[Warning], caller: FrameType) -> str:
     """What the filters say about a warning at the caller's line, by Python's own rules."""
 
     def says(pattern: Any, value: str) -> bool:
@@ -232,4 +247,4 @@ def _action_for(text: str, kind: type, caller: FrameType) -> str:
     return str(warnings.defaultaction)  # type: ignore[attr-defined]  # documented, not in the stubs
 
 
-_done = _Done()
+_filters = _Filters()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple, NoReturn, overload
 
 from cudnn_compat import v2
 from cudnn_compat.arrays import Array
@@ -14,7 +14,6 @@ from cudnn_compat.legacy.steps import Reserve, run_step
 from cudnn_compat.legacy.translate import (
     check_arrays,
     check_desc,
-    check_shape,
     check_state,
     fits,
     is_zero,
@@ -124,18 +123,25 @@ def backwardData(desc: RNNDesc, y: Array, dy: Any, dho: Any, *rest: Any, **named
         h, reserve = rest
     else:
         dco, h, c, reserve = _bind(rest, named)
-    _check_reserve(desc, reserve)
+    if type(reserve) is not Reserve or reserve._desc is not desc:
+        _refuse_reserve(desc, reserve)
     if y is None or h is None or not fits(desc, y, h, c):
         check_arrays(desc, {"y": y, "h": h} if c is None else {"y": y, "h": h, "c": c})
-    check_shape("y", y, reserve._y_shape, "the forward's y")
-    _check_state_again(reserve, "h", h)
+    if y.shape != reserve._y_shape:
+        _refuse_shape("y", y, "the forward's y", reserve._y_shape)
+    if h.shape != reserve._state_shape:
+        _check_state_again(reserve, "h", h)
     if c is not None:
         if not desc._spec.has_cell:
             raise ArgumentError(
                 f"c was given, but a {desc._spec.cell} descriptor has no cell state"
             )
-        _check_state_again(reserve, "c", c)
-    gradients = v2.rnn_backward_data(_unspent(reserve), *_gradients_to_v2(reserve, dy, dho, dco))
+        if c.shape != reserve._state_shape:
+            _check_state_again(reserve, "c", c)
+    out = reserve._out
+    if not out.can_backward:
+        raise TapeError(_SPENT)
+    gradients = v2.rnn_backward_data(out, *_gradients_to_v2(reserve, dy, dho, dco))
     dx, dh, dc = _data_from_v2(reserve, gradients)
     return (dx, dh) if c is None else (dx, dh, dc)
 
@@ -159,12 +165,16 @@ def backwardWeights(
         ArgumentError, DTypeError: as :func:`backwardData`.
     """
     _warn_backward_weights()
-    _check_reserve(desc, reserve)
+    if type(reserve) is not Reserve or reserve._desc is not desc:
+        _refuse_reserve(desc, reserve)
     if x is None or h is None or y is None or not fits(desc, x, h, y):
         check_arrays(desc, {"x": x, "h": h, "y": y})
-    check_shape("x", x, reserve._x_shape, "the forward's x")
-    check_shape("y", y, reserve._y_shape, "the forward's y")
-    _check_state_again(reserve, "h", h)
+    if x.shape != reserve._x_shape:
+        _refuse_shape("x", x, "the forward's x", reserve._x_shape)
+    if y.shape != reserve._y_shape:
+        _refuse_shape("y", y, "the forward's y", reserve._y_shape)
+    if h.shape != reserve._state_shape:
+        _check_state_again(reserve, "h", h)
     out = reserve._out
     if out.can_backward:
         raise TapeError("backwardWeights comes after backwardData: call that on this reserve first")
@@ -206,7 +216,10 @@ def pullback(
     def back(dy: Any = None, dho: Any = None, dco: Any = None) -> Gradients | CellGradients:
         if not has_c and not is_zero("dco", dco):
             raise ArgumentError("dco was given, but this pullback was not given c: there is no co")
-        gradients = v2.rnn_backward(_unspent(reserve), *_gradients_to_v2(reserve, dy, dho, dco))
+        out = reserve._out
+        if not out.can_backward:
+            raise TapeError(_SPENT)
+        gradients = v2.rnn_backward(out, *_gradients_to_v2(reserve, dy, dho, dco))
         dx, dh, dc = _data_from_v2(reserve, gradients)
         dw = gradients.dw
         assert dw is not None
@@ -235,29 +248,25 @@ def _bind(rest: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any, 
     )
 
 
-def _check_reserve(desc: RNNDesc, reserve: Any) -> None:
+def _refuse_reserve(desc: Any, reserve: Any) -> NoReturn:
     check_desc(desc)
     if not isinstance(reserve, Reserve):
         raise DTypeError(
             f"reserve is a {type_name(reserve)}; wanted the one that forwardTrain returned"
         )
-    if reserve._desc is not desc:
-        raise ArgumentError(
-            f"reserve belongs to another descriptor, {reserve._desc!r}; desc is {desc!r}"
-        )
+    raise ArgumentError(
+        f"reserve belongs to another descriptor, {reserve._desc!r}; desc is {desc!r}"
+    )
+
+
+def _refuse_shape(name: str, array: Array, of: str, wanted: tuple[int, ...]) -> NoReturn:
+    raise ArgumentError(f"{name} has shape {array.shape}; wanted the shape of {of}, {wanted}")
 
 
 def _check_state_again(reserve: Reserve, name: str, state: Array) -> None:
     """A state that the caller passes again: as it was, or broadcast over the batch."""
-    if state.shape != reserve._state_shape:
-        x_shape = reserve._x_shape
-        check_state(reserve._desc, name, state, x_shape[1] if len(x_shape) == 2 else 1, x_shape)
-
-
-def _unspent(reserve: Reserve) -> v2.RNNOutput:
-    if not reserve._out.can_backward:
-        raise TapeError(_SPENT)
-    return reserve._out
+    x_shape = reserve._x_shape
+    check_state(reserve._desc, name, state, x_shape[1] if len(x_shape) == 2 else 1, x_shape)
 
 
 def _gradients_to_v2(
@@ -272,19 +281,18 @@ def _gradients_to_v2(
     if dco is not None and not desc._spec.has_cell:
         raise ArgumentError(f"dco was given, but a {desc._spec.cell} descriptor has no cell state")
     return (
-        _gradient_to_v2("dy", dy, reserve._y_shape),
-        _gradient_to_v2("dho", dho, state_shape),
-        _gradient_to_v2("dco", dco, state_shape),
+        None if dy is None else _gradient_to_v2("dy", dy, reserve._y_shape),
+        None if dho is None else _gradient_to_v2("dho", dho, state_shape),
+        None if dco is None else _gradient_to_v2("dco", dco, state_shape),
     )
 
 
-def _gradient_to_v2(name: str, gradient: Any, wanted: tuple[int, ...]) -> Array | None:
-    if gradient is None:
-        return None
-    check_shape(name, gradient, wanted, name[1:])
-    if gradient.ndim == 2:
+def _gradient_to_v2(name: str, gradient: Array, wanted: tuple[int, ...]) -> Array:
+    if gradient.shape != wanted:
+        _refuse_shape(name, gradient, name[1:], wanted)
+    if len(wanted) == 2:
         return gradient.T[None]
-    return gradient[None, None] if gradient.ndim == 1 else gradient.T
+    return gradient[None, None] if len(wanted) == 1 else gradient.T
 
 
 def _data_from_v2(reserve: Reserve, gradients: v2.RNNGradients) -> tuple[Array, Array, Any]:

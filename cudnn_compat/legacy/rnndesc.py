@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import threading
 from types import ModuleType
 from typing import Any, ClassVar, Final
@@ -11,7 +10,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from cudnn_compat.arrays import Array, is_cupy, numpy_dtype
-from cudnn_compat.errors import ArgumentError, DTypeError
+from cudnn_compat.checking import check_integer
+from cudnn_compat.errors import ArgumentError, CompatError, DTypeError
 from cudnn_compat.legacy.deprecations import warner
 from cudnn_compat.legacy.live import LiveOutputs
 from cudnn_compat.v2 import RNNSpec, named_weights, weight_size
@@ -45,7 +45,8 @@ class RNNDesc:
         hidden: features of h.
         layers: layers of the network. Above 1, :func:`setweights` cannot reach all weights; set
             them through ``v2.named_weights(desc.spec, desc.params)``.
-        dtype: ``"float32"``, ``"float64"`` or ``"float16"``; a name, a type or a NumPy dtype.
+        dtype: ``"float32"``, ``"float64"`` or ``"float16"``; a name, a type or a NumPy dtype. None
+            is the type parameter, or ``"float32"`` where there is none.
         xp: array module that holds the weights (``numpy`` or ``cupy``).
 
     Attributes:
@@ -87,9 +88,9 @@ class RNNDesc:
             )
         spec = RNNSpec(
             cell_of(mode),
-            _size("input", input),
-            _size("hidden", hidden),
-            num_layers=_size("layers", layers),
+            check_integer("input", input, 1),
+            check_integer("hidden", hidden, 1),
+            num_layers=check_integer("layers", layers, 1),
             dtype=name,
             math="full",
             algo="standard",
@@ -261,26 +262,9 @@ def cell_of(mode: Any) -> str:
         ArgumentError, DTypeError: there is no such mode.
     """
     try:
-        if isinstance(mode, bool):
-            raise TypeError
-        index = operator.index(mode)
-    except TypeError:
-        raise DTypeError(f"mode is {mode!r}; wanted {_MODES}") from None
-    if not 0 <= index < len(CELLS):
-        raise ArgumentError(f"mode is {mode!r}; wanted {_MODES}")
-    return CELLS[index]
-
-
-def _size(name: str, value: Any) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        size = operator.index(value)
-    except TypeError:
-        raise DTypeError(f"{name} is {value!r}; wanted an integer") from None
-    if size < 1:
-        raise ArgumentError(f"{name} is {size}; wanted 1 or more")
-    return size
+        return CELLS[check_integer("mode", mode, 0, len(CELLS) - 1)]
+    except CompatError as error:
+        raise type(error)(f"mode is {mode!r}; wanted {_MODES}") from None
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -83,7 +83,8 @@ def run_step(
     desc: RNNDesc, x: Any, h: Any, c: Any, training: bool
 ) -> tuple[tuple[Array, ...], Any]:
     """The result of a step, and its reserve in training."""
-    check_desc(desc)
+    if not isinstance(desc, RNNDesc):
+        check_desc(desc)
     if x is None or h is None or not fits(desc, x, h, c):
         given = check_arrays(desc, {"x": x, "h": h} if c is None else {"x": x, "h": h, "c": c})
         x, h, c = given["x"], given["h"], given.get("c")

@@ -19,7 +19,6 @@ __all__ = [
     "check_arrays",
     "check_desc",
     "check_input",
-    "check_shape",
     "check_state",
     "fits",
     "is_zero",
@@ -105,12 +104,6 @@ def check_input(desc: RNNDesc, x: Array) -> int:
         size = desc.input
         raise ArgumentError(f"x has shape {shape}; wanted ({size},) or ({size}, batch)")
     return shape[1] if len(shape) == 2 else 1
-
-
-def check_shape(name: str, array: Array, wanted: tuple[int, ...], of: str) -> None:
-    """Refuse an array whose shape is not that of another one of the same step."""
-    if array.shape != wanted:
-        raise ArgumentError(f"{name} has shape {array.shape}; wanted the shape of {of}, {wanted}")
 
 
 def check_state(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudnn_compat.arrays import Array, device_of, is_cupy
+from cudnn_compat.arrays import Array, check_array, device_of, is_cupy
+from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
 from cudnn_compat.engines.choose import choose_engine
 from cudnn_compat.errors import ArgumentError
-from cudnn_compat.sequences import Packed
-from cudnn_compat.spec import RNNSpec
+from cudnn_compat.sequences import LAYOUTS, Packed
+from cudnn_compat.spec import RNNSpec, check_spec
 from cudnn_compat.v2.checks import (
     check_gradient,
     check_kinds,
-    check_layout,
-    check_spec,
 )
 from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
 from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, tape_for
@@ -66,7 +65,8 @@ def rnn_forward(
         UnsupportedError: the engine cannot do what the spec says.
     """
     check_spec(spec)
-    check_layout(layout)
+    check_name("layout", layout, LAYOUTS)
+    training = check_flag("training", training)
     check_seed(seed)
     packed = isinstance(x, Packed)
     if packed:
@@ -76,13 +76,15 @@ def rnn_forward(
                 "lengths, batch_sizes and layout are for arrays"
             )
         layout, lengths, x = "packed", x.lengths, x.data
+    check_array("w", w)
+    check_array("x", x)
     check_kinds(spec, w=w, x=x, hx=hx, cx=cx)
     check_weights(spec, w)
     if cx is not None and not spec.has_cell:
         raise ArgumentError(f"cx was given, but a {spec.cell} has no cell state; pass hx alone")
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
     form, sequences = "packed" if packed else given.form, given.sequences
-    runner, device, training = choose_engine(engine, w), device_of(w), bool(training)
+    runner, device = choose_engine(engine, w), device_of(w)
     plan = runner.plan(spec, sequences, training=training, device=device)
     y = runner.empty((*given.x.shape[:-1], spec.output_size), spec.dtype, device)
     hy = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
@@ -215,6 +217,7 @@ def rnn_backward_weights(
         TapeError: data has not run, or the weights have.
         ArgumentError, DTypeError: dw does not fit, is read-only, or is missing with ``accumulate``.
     """
+    accumulate = check_flag("accumulate", accumulate)
     tape = tape_for(out, "data")
     spec, device = out.spec, device_of(tape.w)
     target = dw
@@ -244,7 +247,7 @@ def rnn_backward_weights(
         tape.reserve,
         dw=target,
     )
-    tape.reserve = None
+    tape.release()
     if dw is None or dw is target:
         return target
     if accumulate:

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from cudnn_compat.arrays import Array, check_array, device_of, dtype_name, is_cupy, numpy_dtype
 from cudnn_compat.errors import ArgumentError, DTypeError
-from cudnn_compat.sequences import LAYOUTS
 from cudnn_compat.spec import RNNSpec
 
 __all__ = [
     "check_gradient",
     "check_input",
     "check_kinds",
-    "check_layout",
-    "check_spec",
     "check_state",
 ]
-
-
-def check_spec(spec: object) -> None:
-    """Refuse what is not a spec."""
-    if not isinstance(spec, RNNSpec):
-        raise DTypeError(f"spec is a {type(spec).__name__}; wanted a v2.RNNSpec")
-
-
-def check_layout(layout: object) -> None:
-    """Refuse an unknown layout."""
-    if layout not in LAYOUTS:
-        raise ArgumentError(f"layout is {layout!r}; wanted one of {', '.join(map(repr, LAYOUTS))}")
 
 
 def check_kinds(spec: RNNSpec, **arrays: Array | None) -> None:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.dropout import DropoutState
+from cudnn_compat.checking import check_flag, check_name
+from cudnn_compat.dropout import DropoutState, check_seed
+from cudnn_compat.engines.choose import check_engine
 from cudnn_compat.errors import ArgumentError, DTypeError
-from cudnn_compat.sequences import Packed
+from cudnn_compat.sequences import LAYOUTS, Packed
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2.calls import rnn_forward
-from cudnn_compat.v2.checks import check_layout
 from cudnn_compat.v2.results import RNNOutput
 from cudnn_compat.weights import NamedWeights, check_weights, init_weights, named_weights
 
@@ -47,7 +48,11 @@ class _Layer:
         engine: str | None,
         keep_state: bool,
     ) -> None:
-        check_layout(layout)
+        check_name("layout", layout, LAYOUTS)
+        check_engine(engine)
+        check_seed(seed)
+        if isinstance(seed, DropoutState):
+            raise DTypeError("seed is a DropoutState; a layer takes an integer or None")
         if w is None:
             w = init_weights(spec, seed=seed, xp=xp)
         else:
@@ -56,8 +61,8 @@ class _Layer:
         self.w = w
         self.layout = layout
         self.engine = engine
-        self.keep_state = keep_state
-        self.state: State = 0 if keep_state else None
+        self.keep_state = check_flag("keep_state", keep_state)
+        self.state: State = 0 if self.keep_state else None
         self.dropout_state = DropoutState(seed) if spec.drops and seed is not None else None
 
     def named_weights(self) -> NamedWeights:

@@ -35,6 +35,10 @@ class Tape:
     stage: str = "forward"
     """What has run: ``"forward"``, then ``"data"``, then ``"weights"``."""
 
+    def release(self) -> None:
+        """Let go of everything once it has served; only the stage remains."""
+        self.w = self.x = self.hx = self.cx = self.y = self.reserve = None
+
 
 @dataclasses.dataclass(slots=True, eq=False)
 class RNNOutput:

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,22 @@ def test_filters_by_module_and_line_decide_for_their_sites_only() -> None:
             one()
             other()
     assert [warning.lineno for warning in caught] == [line] * 3
+
+
+def test_a_file_of_our_own_between_caller_and_old_call_is_passed_over() -> None:
+    """As for a dialect that uses another one's public names."""
+    ours = str(Path(legacy.__file__).with_name("dialect.py"))
+    names: dict[str, Any] = {"legacy": legacy}
+    exec(compile("def ask(desc):\n    legacy.ngates(desc)\n", ours, "exec"), names)
+    ask, desc = names["ask"], descriptor()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            ask(desc)
+            ask(desc)
+    first, second = caught
+    assert (first.filename, second.filename) == (__file__, __file__)
+    assert second.lineno == first.lineno + 1
 
 
 def test_many_threads_at_one_line_are_one_site() -> None:

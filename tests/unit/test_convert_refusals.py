@@ -123,7 +123,7 @@ def test_the_activation_of_an_onnx_rnn_decides_the_cell(activation: Any) -> None
         ({"W": [np.ones((1, 16, 3))] * 2}, v2.ArgumentError, "'W': 2, 'R': 1"),
         ({"W": []}, v2.ArgumentError, "'R': 1"),
         ({"R": None}, v2.ArgumentError, "'W': 1"),
-        ({"W": "W"}, v2.DTypeError, "W is a builtins.str"),
+        ({"W": "W"}, v2.DTypeError, "W is a str"),
         ({"activations": "Tanh"}, v2.DTypeError, "list of names"),
     ],
 )
@@ -207,7 +207,7 @@ def test_wrong_keras_weights_are_named(
         ({"rnn.weight_ih_l0": np.ones((16, 3))}, None, v2.ArgumentError, "without its prefix"),
         ({"weight_hr_l1": np.ones((2, 4))}, None, v2.ArgumentError, "weight_hr_l1 do not belong"),
         ({"bias_ih_l0": np.ones(16, "f4")}, None, v2.DTypeError, "bias_ih_l0 float32"),
-        ({"bias_ih_l0": [1.0] * 16}, None, v2.DTypeError, "bias_ih_l0 is a builtins.list"),
+        ({"bias_ih_l0": [1.0] * 16}, None, v2.DTypeError, "bias_ih_l0 is a list"),
         ({}, {"cell": "gru"}, v2.ArgumentError, "cell='lstm'.*cell='gru'"),
         ({}, {"input_size": 5}, v2.ArgumentError, "input_size=3.*input_size=5"),
         ({}, {"hidden_size": 3}, v2.ArgumentError, "hidden_size=4.*hidden_size=3"),

@@ -117,7 +117,7 @@ def test_sizes_may_be_integers_of_any_kind_and_become_python_integers() -> None:
 
 
 def test_flags_and_numbers_of_numpy_become_python_ones() -> None:
-    spec = make(bidirectional=np.True_, dropout=np.float32(0.5), clip=np.array([-1, 1]))
+    spec = make(bidirectional=np.True_, dropout=np.float32(0.5), clip=[np.float32(-1), np.int64(1)])
     assert (type(spec.bidirectional), type(spec.dropout)) == (bool, float)
     assert spec.clip == (-1.0, 1.0)
     assert all(type(bound) is float for bound in spec.clip)

@@ -50,7 +50,7 @@ def test_what_is_no_spec_is_refused_by_every_function_of_the_weight_space(not_a_
         lambda: v2.named_weights(not_a_spec, np.zeros(3, "float32")),
     )
     for call in calls:
-        with pytest.raises(DTypeError, match=r"spec is a \w+; wanted a v2.RNNSpec"):
+        with pytest.raises(DTypeError, match=r"spec is .*; wanted a v2.RNNSpec"):
             call()
 
 
@@ -95,16 +95,18 @@ def test_one_seed_gives_the_same_numbers_in_every_dtype_but_for_rounding(dtype: 
 
 
 def test_the_array_module_that_is_asked_for_holds_the_weights() -> None:
+    other = np.zeros(3)
+
     class OtherModule:
         asked: Any = None
 
         @classmethod
         def asarray(cls, array: Any) -> Any:
             cls.asked = array
-            return "an array of the other module"
+            return other
 
     spec = RNNSpec("gru", 3, 4)
-    assert v2.init_weights(spec, 1, xp=OtherModule) == "an array of the other module"  # type: ignore[arg-type]
+    assert v2.init_weights(spec, 1, xp=OtherModule) is other  # type: ignore[arg-type]
     assert np.array_equal(OtherModule.asked, v2.init_weights(spec, 1))
 
 

@@ -87,7 +87,8 @@ class NumpyEngine:
         dcx: Array | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
-        backward.run_data(plan, sequences, w, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx)
+        with np.errstate(under="ignore"):  # tiny gradients may vanish
+            backward.run_data(plan, sequences, w, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx)
 
     def backward_weights(
         self,
@@ -102,4 +103,5 @@ class NumpyEngine:
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
-        backward.run_weights(plan, sequences, x, hx, y, reserve, dw)
+        with np.errstate(under="ignore"):
+            backward.run_weights(plan, sequences, x, hx, y, reserve, dw)

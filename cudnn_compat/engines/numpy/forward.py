@@ -38,8 +38,9 @@ def run(
     dropout: DropoutState | None,
 ) -> None:
     """Fill y, hy, cy and the reserve."""
-    # 1 + exp(-a) is infinite far to the left, where the sigmoid is rightly 0.
-    with np.errstate(over="ignore"):
+    # 1 + exp(-a) is infinite far to the left, where the sigmoid is rightly 0, and exp(-a) vanishes
+    # far to the right: no matter for a caller who made NumPy strict.
+    with np.errstate(over="ignore", under="ignore"):
         _run(plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
 
 
