@@ -18,7 +18,7 @@ from cudnn_compat.errors import (
     TapeError,
     UnsupportedError,
 )
-from cudnn_compat.sequences import Packed, pack, unpack
+from cudnn_compat.packed import Packed, pack, unpack
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2 import convert
 from cudnn_compat.v2.calls import (

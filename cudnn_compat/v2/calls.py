@@ -9,7 +9,8 @@ from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
 from cudnn_compat.engines.choose import choose_engine
 from cudnn_compat.errors import ArgumentError
-from cudnn_compat.sequences import LAYOUTS, Packed
+from cudnn_compat.packed import Packed
+from cudnn_compat.sequences import LAYOUTS
 from cudnn_compat.spec import RNNSpec, check_spec
 from cudnn_compat.v2.checks import (
     check_gradient,

@@ -10,7 +10,8 @@ import dataclasses
 from typing import Any
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.sequences import Packed, Sequences, make_sequences
+from cudnn_compat.packed import Packed
+from cudnn_compat.sequences import Sequences, make_sequences
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2.checks import check_input, check_state
 

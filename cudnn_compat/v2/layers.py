@@ -12,7 +12,8 @@ from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed
 from cudnn_compat.engines.choose import check_engine
 from cudnn_compat.errors import ArgumentError, DTypeError
-from cudnn_compat.sequences import LAYOUTS, Packed
+from cudnn_compat.packed import Packed
+from cudnn_compat.sequences import LAYOUTS
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2.calls import rnn_forward
 from cudnn_compat.v2.results import RNNOutput

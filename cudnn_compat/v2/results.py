@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.interface import AnyEngine, Plan
 from cudnn_compat.errors import TapeError
-from cudnn_compat.sequences import Packed, Sequences
+from cudnn_compat.packed import Packed
+from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["RNNGradients", "RNNOutput", "Tape"]
