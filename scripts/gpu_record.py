@@ -46,6 +46,7 @@ def environment() -> dict[str, Any]:
         facts["gpu"]["driver"] = _ask(
             "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"
         )
+    del facts["platform"]["release"]
     del facts["cudnn_compat"]["path"], facts["python"]["executable"]
     del facts["cudnn"]["path"], facts["cudnn"]["sought"]
     return facts

@@ -178,12 +178,13 @@ class RNNDesc:
         """Refuse a network whose upper layers were never set. Asked once: it stays complete."""
         named = named_weights(self._spec, self._params)
         for layer in range(self._spec.num_layers):
-            mine = (view for name, view in named.items() if name.endswith(f"_l{layer}"))
-            if not any(bool(view.any()) for view in mine):
+            matrices = (named[f"weight_ih_l{layer}"], named[f"weight_hh_l{layer}"])
+            if not all(bool(matrix.any()) for matrix in matrices):
                 raise ArgumentError(
-                    f"the weights of layer {layer} (of {self.layers}) are all zero: setweights "
-                    "cannot reach them; write to v2.named_weights(desc.spec, desc.params), "
-                    f'for instance ["weight_ih_l{layer}"]'
+                    f"weights of layer {layer} (of {self.layers}) are all zero, so not "
+                    "set; setweights cannot reach all layers: write to both matrices in "
+                    "v2.named_weights(desc.spec, desc.params), "
+                    f'"weight_ih_l{layer}" and "weight_hh_l{layer}"'
                 )
         self._complete = True
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cudnn_compat.arrays import Array
+from cudnn_compat.arrays import Array, check_array
 from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed
 from cudnn_compat.engines.choose import check_engine
@@ -114,7 +114,9 @@ class _Layer:
             engine=self.engine,
         )
         if self.keep_state:
-            self.state = self._join_state(out) if keeps else None
+            # A copy, so that the caller may write to what he was given.
+            kept = (out.hy.copy(), None if out.cy is None else out.cy.copy())
+            self.state = None if not keeps else kept if self.spec.has_cell else kept[0]
         return out
 
     def __call__(
@@ -136,6 +138,7 @@ class _Layer:
                 raise ArgumentError(
                     f"state is a {type(state).__name__}; a {self.spec.cell} takes h"
                 )
+            check_array("state", state)
             return state, None
         if not pair or len(state) != 2:
             got = f"{len(state)} parts" if pair else "one object"
