@@ -66,7 +66,10 @@ class NumpyEngine:
         dropout: DropoutState | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.forward`."""
-        forward.run(plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
+        # 1 + exp(-a) is infinite far to the left, where the sigmoid is rightly 0, and exp(-a)
+        # vanishes far to the right: no matter for a caller who made NumPy strict.
+        with np.errstate(over="ignore", under="ignore"):
+            forward.run(plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
 
     def backward_data(
         self,

@@ -38,25 +38,6 @@ def run(
     dropout: DropoutState | None,
 ) -> None:
     """Fill y, hy, cy and the reserve."""
-    # 1 + exp(-a) is infinite far to the left, where the sigmoid is rightly 0, and exp(-a) vanishes
-    # far to the right: no matter for a caller who made NumPy strict.
-    with np.errstate(over="ignore", under="ignore"):
-        _run(plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
-
-
-def _run(
-    plan: NumpyPlan,
-    sequences: Sequences,
-    w: Array,
-    x: Array,
-    hx: Array | None,
-    cx: Array | None,
-    y: Array,
-    hy: Array | None,
-    cy: Array | None,
-    reserve: Array | None,
-    dropout: DropoutState | None,
-) -> None:
     spec, dtype, rows = plan.spec, plan.dtype, sequences.total
     w = np.ascontiguousarray(w, dtype)
     layout = weight_layout(spec)
