@@ -12,18 +12,21 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 # The build tools are in the environment already, so no build fetches its own, unpinned.
 PIP_SELF := $(PIP) --no-build-isolation --editable
+# The last cuDNN 8, beside the cuDNN of constraints.txt, which can name one version only.
+CUDNN8 := nvidia-cudnn-cu12==8.9.7.29
 INPUTS := pyproject.toml constraints.txt cudnn_compat/_version.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint gpu bench clean
+.PHONY: help demo test lint gpu bench cudnn8 clean
 
 help:
 	@echo "make demo   install into $(VENV), train a small model with a program for the old API"
 	@echo "make test   install the tools too, then lint, type-check and run all tests"
 	@echo "make lint   the checks of 'make test' without the tests"
 	@echo "make bench  time the NumPy engine against PyTorch, and old calls against new ones"
-	@echo "make gpu    run all tests with $(PYTHON) as it is, write a dated record to $(OUT)"
+	@echo "make cudnn8 unpack cuDNN 8.9 into $(VENV)/cudnn8 (1 GB), so that its tests are not skipped"
+	@echo "make gpu    run all checks with $(PYTHON) as it is, write a dated record to $(OUT)"
 	@echo "make clean  remove $(VENV), caches and builds"
 
 demo: $(VENV)/.demo
@@ -32,7 +35,7 @@ demo: $(VENV)/.demo
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.cudnn
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -42,9 +45,13 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/legacy_overhead.py
 
-# On a GPU machine, Python and its CUDA packages are usually there and must stay as they are.
+# On a GPU machine, Python and its CUDA packages are usually there and must stay as they are. A part
+# of it: make gpu GPU_ARGS='--parts golden,bench'
 gpu:
-	$(PYTHON) scripts/gpu_record.py --out $(OUT) -- $(PYTEST_ARGS)
+	$(PYTHON) scripts/gpu_record.py --out $(OUT) $(GPU_ARGS) -- $(PYTEST_ARGS)
+
+# Unpacked only, without what it depends on: enough for headers, descriptors and errors.
+cudnn8: $(VENV)/cudnn8/nvidia/cudnn/include/cudnn.h
 
 clean:
 	rm -rf $(VENV) .nox build dist .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
@@ -60,6 +67,22 @@ $(VENV)/.dev: $(VENV)/.build
 	@echo "installing PyTorch and the tools, which takes minutes the first time ..."
 	$(PIP_SELF) '.[test,peers,cli]' --group dev
 	@touch $@
+
+# The real cuDNN runs without a GPU as far as descriptors and errors. Two wheels of it would write to
+# one folder: where PyTorch brought the other one, the tests use that one.
+$(VENV)/.cudnn: $(VENV)/.dev
+	@if $(BIN)/python -m pip --quiet show nvidia-cudnn-cu13 2>/dev/null; then \
+	    echo "nvidia-cudnn-cu13 is here already, so nvidia-cudnn-cu12 is not installed"; \
+	else \
+	    echo "installing cuDNN (700 MB) and what reads its headers ..."; \
+	    $(PIP) --no-deps --group cudnn; \
+	fi
+	@touch $@
+
+$(VENV)/cudnn8/nvidia/cudnn/include/cudnn.h: | $(BIN)/python
+	@echo "unpacking cuDNN 8.9 (700 MB) ..."
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps \
+	    --target $(VENV)/cudnn8 --upgrade '$(CUDNN8)'
 
 $(VENV)/.build: $(INPUTS) | $(BIN)/python
 	$(PIP) --upgrade pip

@@ -6,14 +6,17 @@ been imported, so asking never imports anything.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import sys
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from cudnn_compat.errors import DTypeError, UnsupportedError
+from cudnn_compat.errors import DTypeError, LibraryNotFound, UnsupportedError
 
 __all__ = [
     "Array",
@@ -22,7 +25,9 @@ __all__ = [
     "device_of",
     "dtype_name",
     "is_cupy",
+    "load_cupy",
     "numpy_dtype",
+    "on_device_of",
 ]
 
 Array: TypeAlias = Any
@@ -66,6 +71,33 @@ def array_module(value: Array) -> ModuleType:
 def device_of(value: Array) -> str:
     """``"cpu"`` for NumPy arrays, ``"cuda:N"`` for CuPy arrays."""
     return f"cuda:{value.device.id}" if is_cupy(value) else "cpu"
+
+
+_NO_DEVICE: AbstractContextManager[None] = contextlib.nullcontext()
+
+
+def on_device_of(value: Array) -> AbstractContextManager[Any]:
+    """Makes the device of a CuPy array the current one; does nothing for NumPy arrays."""
+    return value.device if is_cupy(value) else _NO_DEVICE
+
+
+def load_cupy() -> ModuleType:
+    """CuPy, imported.
+
+    Raises:
+        LibraryNotFound: there is none, or it does not import; says what to install.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
+        return cupy
+    try:
+        return importlib.import_module("cupy")
+    except Exception as error:  # a half-installed CUDA raises all kinds
+        raise LibraryNotFound(
+            "computing on a GPU needs CuPy, which does not import here "
+            f"({type(error).__name__}: {error}): pip install 'cudnn-compat[cuda13]' "
+            "(or [cuda12], as the driver allows)"
+        ) from error
 
 
 def dtype_name(value: Array) -> str:

@@ -15,7 +15,6 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,6 @@ PACKAGES = ("numpy", "packaging", "ml_dtypes", "click", "rich", "torch", "onnx")
 """Distributions whose versions matter to somebody's result."""
 
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-CUDNN_DISTRIBUTIONS = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
-CUDNN_NAMES = ("libcudnn.so.9", "libcudnn.so.8")
-CUDNN_VARIABLES = ("CUDNN_PATH", "CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")
 
 
 def collect() -> Facts:
@@ -43,7 +39,7 @@ def collect() -> Facts:
         ``numpy`` (with its BLAS), ``gpu``, ``cupy``, ``cudnn`` (with every place where it was
         sought) and ``engines``.
     """
-    cupy = _cupy()
+    cupy, gpu, cudnn = _cupy(), _gpu(), _cudnn()
     return {
         "cudnn_compat": {"version": __version__, "path": str(Path(__file__).parent)},
         "python": {
@@ -59,10 +55,10 @@ def collect() -> Facts:
         },
         "packages": {name: _version(name) for name in PACKAGES},
         "numpy": _numpy(),
-        "gpu": _gpu(),
+        "gpu": gpu,
         "cupy": cupy,
-        "cudnn": _cudnn(),
-        "engines": _engines(cupy["available"]),
+        "cudnn": cudnn,
+        "engines": _engines(_no_gpu_arrays(gpu, cupy, cudnn)),
     }
 
 
@@ -184,58 +180,45 @@ def _driver_version() -> str | None:
 
 
 def _cudnn() -> Facts:
-    """The first cuDNN that loads, and what was found in each place up to it."""
-    sought = []
-    for candidate in _cudnn_candidates():
-        try:
-            library = ctypes.CDLL(candidate)
-            library.cudnnGetVersion.restype = ctypes.c_size_t
-            version = _cudnn_version(library.cudnnGetVersion())
-        except (OSError, AttributeError) as error:
-            sought.append({"place": candidate, "result": str(error)})
-            continue
-        sought.append({"place": candidate, "result": f"loaded, version {version}"})
-        return _found(version=version, path=_mapped("libcudnn.so") or candidate, sought=sought)
-    places = "in any of the places sought"
-    return _missing(f"no cuDNN that loads {places}", version=None, path=None, sought=sought)
+    """The cuDNN that this process uses, and what was found in each place up to it."""
+    from cudnn_compat.cudnn.library import load
+    from cudnn_compat.errors import CompatError
 
-
-def _cudnn_candidates() -> Iterator[str]:
-    """What is handed to the loader: wheels first, then named folders, then the loader's own."""
-    for distribution in CUDNN_DISTRIBUTIONS:
-        try:
-            folder = importlib.metadata.distribution(distribution).locate_file("nvidia/cudnn/lib")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        yield from (str(path) for path in _libraries(Path(str(folder))))
-    for variable in CUDNN_VARIABLES:
-        if root := os.environ.get(variable):
-            for folder_name in ("lib64", "lib"):
-                yield from (str(path) for path in _libraries(Path(root) / folder_name))
-    yield from CUDNN_NAMES
-
-
-def _libraries(folder: Path) -> Iterator[Path]:
-    return (folder / name for name in CUDNN_NAMES if (folder / name).exists())
-
-
-def _cudnn_version(number: int) -> str:
-    """8907 is 8.9.7, 91900 is 9.19.0: from 9 on the major number counts ten thousands."""
-    unit = 10_000 if number >= 90_000 else 1_000
-    return f"{number // unit}.{number % unit // 100}.{number % 100}"
-
-
-def _mapped(name: str) -> str | None:
-    """Path of the loaded library whose file name starts with ``name`` (Linux)."""
+    nothing: Facts = {"version": None, "path": None, "found_by": None, "cuda": None}
     try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:
+        library = load()
+    except CompatError as error:
+        # The places are facts of their own, so the first line is enough.
+        reason = str(error).splitlines()[0]
+        return _missing(reason, **nothing, sought=getattr(error, "sought", []))
+    except Exception as error:  # a library that is half installed can do anything
+        return _missing(_in_words(error), **nothing, sought=[])
+    return _found(
+        version=str(library.version),
+        path=library.path,
+        found_by=library.found_by,
+        cuda=str(library.cuda_version),
+        sought=library.sought,
+    )
+
+
+def _no_gpu_arrays(gpu: Facts, cupy: Facts, cudnn: Facts) -> str | None:
+    """Which of GPU, CuPy and cuDNN is missing for arrays on a GPU; None if none is."""
+    if cupy["available"] and cudnn["available"]:
         return None
-    paths = (line.split(maxsplit=5)[-1] for line in lines if f"/{name}" in line)
-    return next(paths, None)
+    if cupy["available"]:
+        return f"CuPy computes on the GPU, but there is no cuDNN: {cudnn['reason']}"
+    if gpu["available"]:
+        lacking = f"no CuPy that computes on it: {cupy['reason']}"
+        if cudnn["available"]:
+            return f"a GPU and cuDNN are here, but {lacking}"
+        return f"a GPU is here, but neither cuDNN nor CuPy: {lacking}"
+    if cudnn["available"]:
+        return f"cuDNN {cudnn['version']} is here, but no GPU: {gpu['reason']}"
+    return f"neither a GPU nor cuDNN is here: {gpu['reason']}; {cudnn['reason']}"
 
 
-def _engines(cupy_computes: bool) -> Facts:
+def _engines(no_gpu_arrays: str | None) -> Facts:
     """Each engine, asked with an array of the kind that it serves."""
     from cudnn_compat.arrays import numpy_dtype
     from cudnn_compat.engines.choose import ENGINES, choose_engine
@@ -251,7 +234,10 @@ def _engines(cupy_computes: bool) -> Facts:
             dtypes[dtype] = _missing(str(error))
     engines = {}
     for name in ENGINES:
-        module = "cupy" if name == "cudnn" and cupy_computes else "numpy"
+        if name == "cudnn" and no_gpu_arrays:
+            engines[name] = _missing(no_gpu_arrays)
+            continue
+        module = "cupy" if name == "cudnn" else "numpy"
         try:
             choose_engine(name, importlib.import_module(module).zeros(1))
             engines[name] = _found(dtypes=dtypes)

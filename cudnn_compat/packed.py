@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from cudnn_compat.arrays import Array, array_module, check_array
+from cudnn_compat.arrays import Array, array_module, check_array, on_device_of
 from cudnn_compat.checking import check_integer, check_name
 from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.sequences import make_sequences
@@ -60,7 +60,9 @@ def pack(x: Array, lengths: Any, *, layout: str = "time_major") -> Packed:
         raise DTypeError("lengths is None; wanted a sequence of integers")
     sequences = make_sequences(layout, x.shape, lengths=lengths)
     time_major = x if layout == "time_major" else x.swapaxes(0, 1)
-    return Packed(time_major[_alive(sequences.lengths, sequences.steps, x)], sequences.lengths)
+    with on_device_of(x):
+        rows = time_major[_alive(sequences.lengths, sequences.steps, x)]
+    return Packed(rows, sequences.lengths)
 
 
 def unpack(packed: Packed, *, steps: int | None = None, layout: str = "time_major") -> Array:
@@ -81,9 +83,10 @@ def unpack(packed: Packed, *, steps: int | None = None, layout: str = "time_majo
     elif check_integer("steps", steps) < longest:
         raise ArgumentError(f"steps is {steps}; the longest sequence has {longest}")
     shape = (steps, len(packed.lengths), packed.data.shape[1])
-    out = array_module(packed.data).zeros(shape, dtype=packed.data.dtype)
-    out[_alive(packed.lengths, steps, packed.data)] = packed.data
-    return out if layout == "time_major" else out.swapaxes(0, 1).copy()
+    with on_device_of(packed.data):
+        out = array_module(packed.data).zeros(shape, dtype=packed.data.dtype)
+        out[_alive(packed.lengths, steps, packed.data)] = packed.data
+        return out if layout == "time_major" else out.swapaxes(0, 1).copy()
 
 
 def _check_padded_layout(layout: str) -> None:
@@ -91,6 +94,6 @@ def _check_padded_layout(layout: str) -> None:
 
 
 def _alive(lengths: tuple[int, ...], steps: int, like: Array) -> Array:
-    """Mask ``(T, B)`` of what is not padding, on the device of ``like``."""
+    """Mask ``(T, B)`` of what is not padding, on the current device, which is that of ``like``."""
     xp = array_module(like)
     return xp.arange(steps)[:, None] < xp.asarray(lengths, dtype="int64")[None, :]

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, is_cupy
+from cudnn_compat.arrays import Array, array_module, is_cupy
 from cudnn_compat.checking import check_integer
 from cudnn_compat.errors import ArgumentError, DTypeError
 
@@ -119,14 +119,14 @@ class Sequences:
 
     def gather(self, x: Array, dtype: Any) -> Array:
         """The rows of x ``(N, features)`` in sorted packed order; x itself where it is that."""
-        features = x.shape[-1]
+        features, xp = x.shape[-1], array_module(x)
         if self.in_order:
-            return np.ascontiguousarray(x, dtype=dtype).reshape(self.total, features)
+            return xp.ascontiguousarray(x, dtype=dtype).reshape(self.total, features)
         if not self.ragged:
             moved = x.swapaxes(0, 1) if self.layout == "batch_major" else x
-            return np.ascontiguousarray(moved, dtype=dtype).reshape(self.total, features)
-        flat = x.reshape(-1, features) if x.flags.c_contiguous else _flatten(x)
-        return flat[self.rows].astype(dtype, copy=False)
+            return xp.ascontiguousarray(moved, dtype=dtype).reshape(self.total, features)
+        flat = xp.ascontiguousarray(x).reshape(-1, features)
+        return flat[xp.asarray(self.rows)].astype(dtype, copy=False)
 
     def scatter(self, rows: Array, y: Array) -> None:
         """Write rows in sorted packed order to ``y`` in the caller's layout; padding becomes 0."""
@@ -138,18 +138,20 @@ class Sequences:
         else:
             if self.layout != "packed":
                 y[...] = 0
-            y.reshape(-1, features)[self.rows] = rows
+            y.reshape(-1, features)[array_module(y).asarray(self.rows)] = rows
 
     def sort_states(self, states: Array) -> Array:
         """States ``(L·D, B, features)`` in sorted order; the same array where nothing moves."""
-        return states if self.order is None else states[:, self.order]
+        if self.order is None:
+            return states
+        return states[:, array_module(states).asarray(self.order)]
 
     def unsort_states(self, sorted_states: Array, out: Array) -> None:
         """Write states in sorted order to ``out`` in the caller's order."""
         if self.order is None:
             out[...] = sorted_states
         else:
-            out[:, self.order] = sorted_states
+            out[:, array_module(out).asarray(self.order)] = sorted_states
 
     @functools.cached_property
     def _previous_rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -185,10 +187,6 @@ class Sequences:
             else:
                 out[self.batch :], out[: self.batch] = values[: -self.batch], initial
         return out
-
-
-def _flatten(x: Array) -> Array:
-    return np.ascontiguousarray(x).reshape(-1, x.shape[-1])
 
 
 @functools.lru_cache(maxsize=1024)

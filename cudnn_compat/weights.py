@@ -21,7 +21,7 @@ import numpy as np
 from cudnn_compat.arrays import Array, check_array, dtype_name, numpy_dtype
 from cudnn_compat.checking import INT_MAX, check_integer
 from cudnn_compat.dropout import MAX_SEED
-from cudnn_compat.errors import ArgumentError, DTypeError
+from cudnn_compat.errors import ArgumentError, DTypeError, UnsupportedError
 from cudnn_compat.spec import RNNSpec, check_spec
 
 __all__ = [
@@ -241,6 +241,9 @@ def init_weights(spec: RNNSpec, seed: int | None = None, xp: ModuleType = np) ->
 
     Returns:
         Array of shape ``(weight_size(spec),)`` and ``spec.dtype``.
+
+    Raises:
+        UnsupportedError: ``xp`` has no bfloat16 (CuPy before 14).
     """
     size = weight_size(spec)
     if seed is not None:
@@ -249,4 +252,13 @@ def init_weights(spec: RNNSpec, seed: int | None = None, xp: ModuleType = np) ->
         raise DTypeError(f"xp is {xp!r}; wanted the module numpy or cupy")
     bound = 1.0 / math.sqrt(spec.hidden_size)
     values = np.random.default_rng(seed).uniform(-bound, bound, size)
-    return xp.asarray(values.astype(numpy_dtype(spec.dtype)))
+    rounded = values.astype(numpy_dtype(spec.dtype))
+    try:
+        return xp.asarray(rounded)
+    except (TypeError, ValueError) as error:
+        if spec.dtype != "bfloat16":
+            raise
+        raise UnsupportedError(
+            f"{xp.__name__} {getattr(xp, '__version__', '')} has no bfloat16 arrays ({error}); "
+            "CuPy 14 with NumPy 2.1.2 has"
+        ) from error

@@ -1,39 +1,45 @@
-"""Run the test suite on a GPU machine and write down what ran: `make gpu`.
+"""Run all checks on a GPU machine and write down what ran: `make gpu`.
 
 Uses the Python it is started with and installs nothing: on a GPU machine CUDA, CuPy and PyTorch
-are usually there and belong together. Beside pytest's own output it writes a record,
-`DATE-GPU.json` and the same as `DATE-GPU.md`: the machine, the versions, how many tests passed,
-failed and were skipped, and why. Records are committed under docs/records/.
+are usually there and belong together. It writes a record, `DATE-GPU.json` and the same as
+`DATE-GPU.md`: the machine, the versions, what each part found. Records are committed under
+docs/records/.
 
-    python scripts/gpu_record.py [--out FOLDER] [-- PYTEST ARGUMENTS]
+    python scripts/gpu_record.py [--out FOLDER] [--parts tests,golden,…] [--merge RECORD.json]
+                                 [--logs FOLDER] [-- PYTEST ARGUMENTS]
+
+The parts are in ``gpu_parts.py``. Those that measure nothing run at the same time, the others one
+by one after them. The record is written anew after each part, so that a run that is cut off leaves
+what it had. With arguments for pytest, one run of pytest with exactly these is all there is.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
+import concurrent.futures
 import datetime
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ET
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from gpu_junit import merged
+from gpu_page import as_markdown
+from gpu_parts import PARTS, ROOT, Part, Setting, run_part
 
 SOURCES = ("cudnn_compat", "tests", "scripts", "benchmarks", "examples")
+RECORDS = ROOT / "docs" / "records"
+
+Record = dict[str, Any]
 
 
-ONLY_TESTS = ("--confcutdir=tests", "--override-ini=testpaths=tests")
-"""Not the examples in the pages, which need sybil and no GPU."""
-
-
-def environment() -> dict[str, Any]:
+def environment() -> Record:
     """What `cudnn-compat info` knows: GPU, driver, CuPy, cuDNN, engines, versions.
 
     Without the places where things lie on this machine, which mean nothing elsewhere.
@@ -76,126 +82,150 @@ def sources_sha256() -> str:
     return digest.hexdigest()
 
 
-def read_report(report: Path) -> dict[str, Any]:
-    """Counts, reasons for skipping and names of failed tests from pytest's JUnit XML.
-
-    A test with an error in its set-up or tear-down counts as failed, once.
-    """
-    skipped: collections.Counter[str] = collections.Counter()
-    failed: list[str] = []
-    passed = set()
-    expected_failures = 0
-    for case in ET.parse(report).iter("testcase"):
-        name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
-        skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.append(name)
-        elif skip is None:
-            passed.add(name)
-        elif skip.get("type") == "pytest.xfail":
-            expected_failures += 1
-        else:
-            skipped[skip.get("message") or "no reason given"] += 1
-    failed = sorted(set(failed))
+def new_record(command: str) -> Record:
+    """A record of no parts yet."""
     return {
-        "passed": len(passed - set(failed)),
-        "failed": len(failed),
-        "skipped": skipped.total(),
-        "xfailed": expected_failures,
-        "skipped_because": dict(skipped.most_common()),
-        "failures": failed,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": commit(),
+        "sources_sha256": sources_sha256(),
+        "command": command,
+        "exit_status": None,
+        "seconds": 0,
+        "tests": {},
+        "parts": {},
+        "environment": environment(),
     }
 
 
-def run_tests(arguments: list[str]) -> tuple[int, dict[str, Any]]:
-    """pytest's exit status, and :func:`read_report` of the run (empty if pytest crashed)."""
-    environment = os.environ.copy()
-    # The package need not be installed.
-    path = [str(ROOT), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"--junit-xml={report}", *ONLY_TESTS, *arguments]
-        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-        return status, read_report(report) if report.exists() else {}
+def summed_up(record: Record) -> Record:
+    """The record with its totals made anew from the parts.
 
-
-def as_markdown(record: dict[str, Any]) -> str:
-    """The record as a page."""
-    facts, tests = record["environment"], record["tests"]
-    gpu, cudnn = facts["gpu"], facts["cudnn"]
-    cards = ", ".join(device["name"] for device in gpu["devices"])
-    versions = {
-        "Python": facts["python"]["version"],
-        "NumPy": facts["numpy"]["version"],
-        "CuPy": facts["cupy"]["version"],
-        "cuDNN": cudnn["version"],
-        **{name: facts["packages"][name] for name in ("torch", "onnx", "ml_dtypes")},
+    The exit status is the first one that is not 0; 1 stands for parts that did not end.
+    """
+    parts = record["parts"]
+    statuses = [1 if p["exit_status"] is None else int(p["exit_status"]) for p in parts.values()]
+    runs = [parts[p.name].get("result", {}) for p in PARTS if p.script is None and p.name in parts]
+    return {
+        **record,
+        "exit_status": next((status for status in statuses if status), 0),
+        "tests": merged(runs),
     }
-    engines = [name for name, engine in facts["engines"].items() if engine["available"]]
-    lines = [
-        f"# Test run of {record['date']}",
-        "",
-        f"- GPU: {cards or gpu['reason']}; driver {gpu['driver']}, CUDA {gpu['cuda']}",
-        f"- system: {facts['platform']['system']}, {facts['platform']['cpus']} cores",
-        f"- engines: {', '.join(engines)}",
-        f"- commit: {record['commit'] or 'not a clone'}",
-        f"- digest of the Python sources: `{record['sources_sha256']}`",
-        f"- command: `{record['command']}`, exit status {record['exit_status']}, "
-        f"{record['seconds']} s",
-        "",
-        "| package | version |",
-        "| --- | --- |",
-        *(f"| {name} | {version or 'not there'} |" for name, version in versions.items()),
-        "",
-    ]
-    if not tests:
-        return "\n".join([*lines, "pytest wrote no report: it crashed.", ""])
-    lines += [
-        "| passed | failed | skipped | expected failures |",
-        "| --- | --- | --- | --- |",
-        f"| {tests['passed']} | {tests['failed']} | {tests['skipped']} | {tests['xfailed']} |",
-        "",
-    ]
-    if tests["skipped_because"]:
-        lines += ["Skipped because:", ""]
-        lines += [f"- {count} × {why}" for why, count in tests["skipped_because"].items()]
-        lines.append("")
-    if tests["failures"]:
-        lines += ["Failed:", "", *(f"- `{name}`" for name in tests["failures"]), ""]
-    return "\n".join(lines)
+
+
+def free_name(folder: Path, record: Record) -> Path:
+    """A file for the record that no other record has."""
+    devices = record["environment"]["gpu"]["devices"]
+    card = re.sub(r"[^a-z0-9]+", "-", devices[0]["name"].lower()) if devices else "no-gpu"
+    stem = name = f"{record['date']}-{card}"
+    number = 1
+    while any((place / f"{name}.json").exists() for place in {folder, RECORDS}):
+        number += 1
+        name = f"{stem}-{number}"
+    return folder / f"{name}.json"
+
+
+def write(record: Record, target: Path) -> None:
+    """Both forms of the record."""
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    for path, content in ((target, text), (target.with_suffix(".md"), as_markdown(record))):
+        fresh = path.with_name(path.name + ".new")
+        fresh.write_text(content, encoding="utf-8")
+        fresh.replace(path)
+
+
+def run_all(
+    parts: list[Part], setting: Setting, done: Callable[[Part, dict[str, Any]], None]
+) -> None:
+    """Run the parts: first those that may share the machine, all at once; ``done`` after each."""
+    together = [part for part in parts if not part.alone]
+    if together:
+        with concurrent.futures.ThreadPoolExecutor(len(together)) as pool:
+            running = {pool.submit(run_part, part, setting): part for part in together}
+            for future in concurrent.futures.as_completed(running):
+                done(running[future], future.result())
+    for part in parts:
+        if part.alone:
+            done(part, run_part(part, setting))
+
+
+def tell(part: Part, found: dict[str, Any]) -> None:
+    """What became of a part, for those who watch."""
+    print(f"{part.name}: exit status {found['exit_status']}, {found['seconds']} s")
+    for name in ("note", "last_line"):
+        if found.get(name):
+            print(f"  {found[name]}")
+    failed = found.get("result", {}).get("failed_because", {})
+    for name, why in list(failed.items())[:25]:
+        print(f"  | {name}: {' '.join(why.split())[:160]}")
+    for line in () if failed else found.get("printed_last", ()):
+        print(f"  | {line[:200]}")
+    sys.stdout.flush()  # the next part may take minutes
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    names = [part.name for part in PARTS]
+    parser = argparse.ArgumentParser(description="Run all checks here and write a dated record.")
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    parser.add_argument("--parts", help=f"some of {','.join(names)}; all is the default")
+    parser.add_argument("--without", default="", help="parts to leave out")
+    parser.add_argument("--merge", type=Path, help="a record whose other parts are taken over")
+    parser.add_argument("--logs", type=Path, help="folder to keep what the parts print")
+    parser.add_argument("--workers", type=int, default=8, help="processes that run tests")
+    parser.add_argument("--budget", type=float, default=535, help="seconds for all parts together")
+    parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT")
+    options = parser.parse_args(arguments)
+    if options.pytest:
+        wanted = ["tests"]
+    else:
+        wanted = options.parts.split(",") if options.parts else names
+        left_out = options.without.split(",") if options.without else []
+        for name in (*wanted, *left_out):
+            if name not in names:
+                parser.error(f"there is no part {name!r}; there are {', '.join(names)}")
+        wanted = [name for name in wanted if name not in left_out]
+    options.parts = [part for part in PARTS if part.name in wanted]
+    return options
 
 
 def main() -> int:
-    """Run, write the record, and exit as pytest did."""
-    parser = argparse.ArgumentParser(description="Run all tests here and write a dated record.")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "records")
-    parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT")
-    options = parser.parse_args()
-
-    start = datetime.datetime.now(datetime.UTC)
-    status, tests = run_tests(options.pytest)
-    seconds = (datetime.datetime.now(datetime.UTC) - start).total_seconds()
-    facts = environment()
-    record = {
-        "date": start.date().isoformat(),
-        "commit": commit(),
-        "sources_sha256": sources_sha256(),
-        "command": " ".join(["python -m pytest", *options.pytest]),
-        "exit_status": status,
-        "seconds": round(seconds),
-        "tests": tests,
-        "environment": facts,
-    }
-
-    devices = facts["gpu"]["devices"]
-    card = re.sub(r"[^a-z0-9]+", "-", devices[0]["name"].lower()) if devices else "no-gpu"
+    """Run, write the record after each part, and exit with 1 where something is wrong."""
+    options = parse()
+    start = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
-    target = options.out / f"{record['date']}-{card}.json"
-    target.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    target.with_suffix(".md").write_text(as_markdown(record), encoding="utf-8")
+    typed = ["python scripts/gpu_record.py", *options.pytest]
+    if not options.pytest:
+        typed += ["--parts", ",".join(part.name for part in options.parts)]
+    record = new_record(" ".join(typed))
+    digest = record["sources_sha256"]
+    target = free_name(options.out, record)
+    if options.merge:
+        record["parts"] = json.loads(options.merge.read_text(encoding="utf-8")).get("parts", {})
+
+    with tempfile.TemporaryDirectory() as folder:
+        logs = options.logs or Path(folder)
+        logs.mkdir(parents=True, exist_ok=True)
+        setting = Setting(
+            logs.resolve(),
+            options.workers,
+            tuple(options.pytest),
+            start + options.budget,
+            record["environment"]["cupy"]["reason"],
+        )
+
+        def done(part: Part, found: dict[str, Any]) -> None:
+            tell(part, found)
+            parts = {**record["parts"], part.name: {**found, "sources_sha256": digest}}
+            order = [each.name for each in PARTS]
+            record["parts"] = dict(sorted(parts.items(), key=lambda item: order.index(item[0])))
+            record["seconds"] = round(time.monotonic() - start)
+            record.update(summed_up(record))
+            write(record, target)
+
+        run_all(options.parts, setting, done)
     print(f"record: {target} and {target.with_suffix('.md').name}")
-    return status
+    status = record["exit_status"]
+    return status if status in range(256) else 1  # -11, say, where a signal ended a part
 
 
 if __name__ == "__main__":

@@ -65,10 +65,10 @@ def _lines(facts: dict[str, Any]) -> Iterator[Line]:
     yield _line("CuPy usable", cupy, f"{cupy['version']}, computes")
     if not cupy["available"] and cupy["version"]:
         yield "", None, f"installed: {cupy['version']}"
-    yield _line("cuDNN available", cudnn, f"{cudnn['version']} ({cudnn['path']})")
+    yield _line("cuDNN available", cudnn, _cudnn(cudnn))
     if not cudnn["available"]:
         for place in cudnn["sought"]:
-            yield "", None, f"sought {place['place']}: {place['result']}"
+            yield "", None, f"sought {place['place']} ({place['found_by']}): {place['result']}"
     for name, engine in facts["engines"].items():
         dtypes = engine.get("dtypes", {})
         served = [dtype for dtype, fact in dtypes.items() if fact["available"]]
@@ -89,3 +89,7 @@ def _gpu(gpu: dict[str, Any]) -> str:
         for device in gpu["devices"]
     )
     return f"{devices}; driver {gpu['driver'] or 'unknown'}, CUDA {gpu['cuda']}"
+
+
+def _cudnn(cudnn: dict[str, Any]) -> str:
+    return f"{cudnn['version']} for CUDA {cudnn['cuda']}, {cudnn['path']} ({cudnn['found_by']})"

@@ -9,15 +9,10 @@ from cudnn_compat.checking import check_name
 from cudnn_compat.engines.interface import AnyEngine
 from cudnn_compat.errors import UnsupportedError
 
-__all__ = ["ENGINES", "check_engine", "choose_engine"]
+__all__ = ["ENGINES", "check_engine", "choose_engine", "loaded_engines"]
 
 ENGINES = ("numpy", "cudnn")
 """Names that ``engine=`` takes."""
-
-_NO_CUDNN = (
-    "the cuDNN engine is not part of this release of cudnn_compat, so CuPy arrays cannot be "
-    "served: pass NumPy arrays (cupy.asnumpy(…)) to the NumPy engine"
-)
 
 
 def choose_engine(name: str | None, w: Array) -> AnyEngine:
@@ -28,8 +23,8 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
         UnsupportedError: that engine cannot serve these arrays; says what to do.
     """
     on_gpu = is_cupy(w)
-    if name is None and not on_gpu:
-        return numpy_engine()
+    if name is None:
+        return cudnn_engine() if on_gpu else numpy_engine()
     check_engine(name)
     if name == "numpy":
         if on_gpu:
@@ -38,7 +33,19 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
                 "pass NumPy arrays (cupy.asnumpy(…))"
             )
         return numpy_engine()
-    raise UnsupportedError(_NO_CUDNN)
+    if not on_gpu:
+        raise UnsupportedError(
+            "engine='cudnn' computes on a GPU and w is a NumPy array; "
+            "pass CuPy arrays (cupy.asarray(…)), or leave engine out"
+        )
+    return cudnn_engine()
+
+
+def loaded_engines() -> tuple[AnyEngine, ...]:
+    """The engines that have served a call in this process."""
+    return tuple(
+        engine() for engine in (numpy_engine, cudnn_engine) if engine.cache_info().currsize
+    )
 
 
 def check_engine(name: object) -> None:
@@ -57,3 +64,11 @@ def numpy_engine() -> AnyEngine:
     from cudnn_compat.engines.numpy import NumpyEngine
 
     return NumpyEngine()
+
+
+@functools.cache
+def cudnn_engine() -> AnyEngine:
+    """The cuDNN engine, loaded at first use; the C library is loaded by its first call."""
+    from cudnn_compat.engines.cudnn import CudnnEngine
+
+    return CudnnEngine()

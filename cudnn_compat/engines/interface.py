@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.dropout import DropoutState
+from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
@@ -28,6 +29,7 @@ class Plan(Protocol):
     batch: int
     ragged: bool
     training: bool
+    device: str
     algo: str
     """The algorithm that runs; ``"numpy"`` on the NumPy engine."""
 
@@ -45,6 +47,11 @@ class Engine(Protocol[PlanT]):
     """One way to compute, with plans of its own."""
 
     name: str
+    plans: BoundedCache[PlanT]
+    """The plans that were used last."""
+
+    def clear(self) -> None:
+        """Let go of all plans and what they share."""
 
     def plan(
         self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
@@ -57,6 +64,15 @@ class Engine(Protocol[PlanT]):
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array where this engine computes (the reserve: flat uint8)."""
+
+    def stream(self, device: str = "cpu") -> Any:
+        """A mark of where work goes now; None where there are no streams."""
+
+    def follow(self, stream: Any, device: str = "cpu") -> None:
+        """Let what is put on ``stream`` from now on wait for what was put on the current one.
+
+        Asked for before memory is let go that was taken on ``stream``, which would use it again.
+        """
 
     def forward(
         self,

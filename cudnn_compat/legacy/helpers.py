@@ -6,7 +6,7 @@ import functools
 import operator
 from typing import Any, NamedTuple
 
-from cudnn_compat.arrays import Array, array_module, check_array, dtype_name
+from cudnn_compat.arrays import Array, array_module, check_array, dtype_name, on_device_of
 from cudnn_compat.errors import ArgumentError, DTypeError, UnsupportedError
 from cudnn_compat.legacy.deprecations import warner
 from cudnn_compat.legacy.rnndesc import RNNDesc, cell_of, divider
@@ -85,7 +85,8 @@ def setweights(desc: RNNDesc, Wi: Array, Wh: Array, b: Array) -> None:
         or not ((b == of_b).all() and (Wh == of_wh).all() and (Wi == of_wi).all())
     ):
         _give_own_weights(desc)
-    of_wi[...], of_wh[...], of_b[...] = Wi, Wh, b
+    with on_device_of(of_wi):
+        of_wi[...], of_wh[...], of_b[...] = Wi, Wh, b
 
 
 def _refuse_shapes(desc: RNNDesc, **arrays: Array) -> None:
@@ -168,8 +169,9 @@ def hBatch(x: Array, h: Array) -> Array:
         )
     if x.ndim == 1:
         return h
-    out = array_module(h).empty((batch, h.shape[0]), h.dtype)
-    out[...] = h.T
+    with on_device_of(h):
+        out = array_module(h).empty((batch, h.shape[0]), h.dtype)
+        out[...] = h.T
     return out.T
 
 

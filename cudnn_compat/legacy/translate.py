@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, array_module, check_array, device_of, dtype_name, is_cupy
+from cudnn_compat.arrays import (
+    Array,
+    array_module,
+    check_array,
+    device_of,
+    dtype_name,
+    is_cupy,
+    on_device_of,
+)
 from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.legacy.rnndesc import RNNDesc
 
@@ -139,10 +147,14 @@ def state_to_v2(
     elif batch == spec.num_layers == 1:
         return turned.reshape(full)
     # Assigned: NumPy's broadcast_to alone costs as much as a small step.
-    xp = np if type(state) is np.ndarray else array_module(state)
-    out = xp.empty(full, state.dtype)
-    out[...] = turned
-    return out
+    if type(state) is np.ndarray:
+        out = np.empty(full, state.dtype)
+        out[...] = turned
+        return out
+    with on_device_of(state):
+        out = array_module(state).empty(full, state.dtype)
+        out[...] = turned
+        return out
 
 
 def state_from_v2(state: Array, ndim: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from cudnn_compat import v2
-from cudnn_compat.arrays import Array, dtype_name
+from cudnn_compat.arrays import Array, dtype_name, numpy_dtype
 from cudnn_compat.matrix.checks_v2 import (
     Found,
     arguments,
@@ -29,21 +30,36 @@ __all__ = ["CHECKS"]
 SEED: Final = 1234
 
 
-def dropout_mask(case: Case, seed: int) -> Array:
-    """The mask between two layers, ``(T, B, H)``, as float64 on the host.
+def passed_on(case: Case, seed: int) -> Array:
+    """y of a network whose second layer shows what of the first one's output came through.
 
-    Read off a relu network whose first layer gives ones and whose second hands its input on. The
-    generator does not look at the cell, so a network of any cell with the same sizes has the same.
+    The first layer gives about 1 everywhere, the second about 0 where it receives 0 and more than
+    a half where not: its gates are open, and next to nothing comes from the step before. The
+    network has the cell of the row, because a library may draw in another order for another cell.
+
+    Returns:
+        ``(T, B, H)``, float64, on the host; of a relu network exactly what came through.
     """
-    spec = case.spec.replace(cell="relu")
-    w = np.zeros(v2.weight_size(spec), case.array(np.zeros(1)).dtype)
+    spec = case.spec
+    hidden, gates = spec.hidden_size, GATES[spec.cell]
+    w = np.zeros(v2.weight_size(spec), numpy_dtype(spec.dtype))
     named = v2.named_weights(spec, w)
-    named["bias_ih_l0"][...] = 1
-    named["weight_ih_l1"][...] = np.eye(spec.hidden_size)
-    shape = (case.shape.steps, case.shape.batch, spec.input_size)
-    x = case.array(np.zeros(shape))
+    # The gate that carries what enters, and the biases that open and close the others.
+    carries, biases = {"lstm": (2, [20, -20, 0, 20]), "gru": (2, [0, -20, 0])}.get(
+        spec.cell, (0, [0])
+    )
+    for layer in range(2):
+        named[f"bias_ih_l{layer}"].reshape(gates, hidden)[...] = np.reshape(biases, (gates, 1))
+    named["bias_ih_l0"].reshape(gates, hidden)[carries] = 1
+    named["weight_ih_l1"].reshape(gates, hidden, hidden)[carries] = np.eye(hidden)
+    x = case.array(np.zeros((case.shape.steps, case.shape.batch, spec.input_size)))
     out = v2.rnn_forward(spec, case.array(w), x, training=True, seed=seed, engine=case.engine)
     return to_host(out.y)
+
+
+def dropout_mask(case: Case, seed: int) -> Array:
+    """The mask between two layers, ``(T, B, H)``, as float64 on the host."""
+    return (np.abs(passed_on(case, seed)) > 0.1) / (1 - case.spec.dropout)
 
 
 def dropout(case: Case) -> Found:
@@ -66,11 +82,18 @@ def dropout(case: Case) -> Found:
 
 
 def dropout_statistics(case: Case) -> Found:
-    """As many elements are dropped as asked for, everywhere, and what is kept is scaled."""
-    mask, ratio = dropout_mask(case, SEED), case.spec.dropout
-    dropped = mask == 0
-    kept = 1 / (1 - ratio)
-    yield Comparison("scale of what is kept", mask[~dropped], np.full((~dropped).sum(), kept))
+    """As many elements are dropped as asked for, everywhere, and what is kept is scaled.
+
+    A relu network hands on what it receives, scale and all.
+    """
+    passed, ratio = passed_on(case, SEED), case.spec.dropout
+    dropped = passed == 0
+    kept = np.full((~dropped).sum(), 1 / (1 - ratio))
+    scale = Comparison("scale of what is kept", passed[~dropped], kept)
+    if case.engine == "cudnn":
+        # The library takes the ratio as float32.
+        scale = dataclasses.replace(scale, allowed=max(case.tolerance(scale), 1e-6))
+    yield scale
     for name, axes in (("all", (0, 1, 2)), ("a step", (1, 2)), ("a sequence", (0, 2))):
         part = dropped.mean(axis=axes)
         count = dropped.size / max(part.size, 1)

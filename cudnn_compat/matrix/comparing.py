@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cudnn_compat.arrays import Array, is_cupy, numpy_dtype
+from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.matrix.layouts import join_rows
 from cudnn_compat.matrix.problems import Problem, problem
 from cudnn_compat.matrix.rows import Row
@@ -90,8 +91,20 @@ class Case:
 
     @functools.cached_property
     def xp(self) -> ModuleType:
-        """The array module of the row's engine."""
-        return importlib.import_module("cupy" if self.row.engine == "cudnn" else "numpy")
+        """The array module of the row's engine.
+
+        Raises:
+            UnsupportedError: it has no arrays of the row's dtype (CuPy 13 has no bfloat16).
+        """
+        dtype = numpy_dtype(self.row.dtype)
+        module = importlib.import_module("cupy" if self.row.engine == "cudnn" else "numpy")
+        try:
+            module.asarray(np.zeros(1, dtype))
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(
+                f"{module.__name__} {module.__version__} has no {self.row.dtype} arrays: {error}"
+            ) from error
+        return module
 
     @property
     def engine(self) -> str:
@@ -160,6 +173,7 @@ class Case:
             self.spec.dtype,
             self.spec.math,
             engine=self.engine,
+            algo=self.spec.algo,
             clip=self.spec.clip is not None,
             what=comparison.what,
         )

@@ -27,12 +27,13 @@ def print_results(
     *,
     only_failed: bool = False,
 ) -> None:
-    """Print a table for each engine and API, the rows that failed, and a summary.
+    """Print errors for each API and engine, the engines side by side, what failed, and a summary.
 
     Args:
         console: where to print.
         results: of any rows.
-        environment: facts about the machine; its engines are told of in the summary.
+        environment: facts about the machine; its engines are the columns of the last table, and
+            those that were not run say why.
         only_failed: leave out the tables.
     """
     if not only_failed:
@@ -41,6 +42,10 @@ def print_results(
             console.print(Text(heading, "bold"), soft_wrap=True)
             console.print(_by_feature(group))
         _print_unsupported(console, results)
+        engines = environment["engines"]
+        if len(engines) > 1:
+            console.print(Text("each engine", "bold"))
+            console.print(_side_by_side(results, engines))
     failed = [result for result in results if result.status == "failed"]
     if failed:
         console.print(_failed(failed))
@@ -48,6 +53,20 @@ def print_results(
         if not engine_facts["available"]:
             console.print(f"engine {name} was not run: {engine_facts['reason']}", markup=False)
     console.print(_summary(results))
+
+
+def _side_by_side(results: Sequence[Result], engines: Iterable[str]) -> Table:
+    """One line for each feature, one column for each engine, also for those that were not run."""
+    table = Table()
+    table.add_column("api")
+    table.add_column("feature", overflow="fold")
+    names = list(engines)
+    for name in names:
+        table.add_column(name)
+    for (api, feature), group in _groups(results, "api", "feature"):
+        of_engines = ([r for r in group if r.row.engine == name] for name in names)
+        table.add_row(api, feature, *(_statuses(each) or Text("not run") for each in of_engines))
+    return table
 
 
 def _groups(results: Iterable[Result], *keys: str) -> Groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudnn_compat.arrays import Array, check_array, device_of, is_cupy
+from cudnn_compat.arrays import Array, check_array, device_of, is_cupy, on_device_of
 from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
 from cudnn_compat.engines.choose import choose_engine
@@ -94,7 +94,10 @@ def rnn_forward(
         cy = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
     if training:
         reserve = runner.empty((plan.reserve_bytes(sequences),), "uint8", device)
-        tape = Tape(runner, plan, sequences, w, given.x, given.hx, given.cx, y, reserve, form)
+        stream = runner.stream(device)
+        tape = Tape(
+            runner, plan, sequences, w, given.x, given.hx, given.cx, y, reserve, stream, form
+        )
     runner.forward(
         plan,
         sequences,
@@ -194,6 +197,7 @@ def rnn_backward_data(
         dhx=dhx,
         dcx=dcx,
     )
+    runner.follow(tape.stream, device)
     return RNNGradients(
         data_in_form(dx, tape.form, sequences),
         state_in_form(dhx, tape.form),
@@ -230,31 +234,35 @@ def rnn_backward_weights(
         check_weights(spec, dw, name="dw")
         if not is_cupy(dw) and not dw.flags.writeable:
             raise ArgumentError("dw is read-only; wanted an array to write to")
+        if is_cupy(dw) and dw.data.ptr % dw.itemsize:
+            raise ArgumentError("dw begins in the middle of an element, where a GPU cannot write")
         if not dw.flags.c_contiguous:
             target = None
-    if target is None:
-        target = tape.engine.empty(tape.w.shape, spec.dtype, device)
-        target[...] = 0
-    elif not accumulate:
-        target[...] = 0
-    tape.stage = "weights"
-    tape.engine.backward_weights(
-        tape.plan,
-        tape.sequences,
-        tape.w,
-        tape.x,
-        tape.hx,
-        tape.y,
-        tape.reserve,
-        dw=target,
-    )
-    tape.release()
-    if dw is None or dw is target:
-        return target
-    if accumulate:
-        dw += target
-    else:
-        dw[...] = target
+    with on_device_of(tape.w):
+        if target is None:
+            target = tape.engine.empty(tape.w.shape, spec.dtype, device)
+            target[...] = 0
+        elif not accumulate:
+            target[...] = 0
+        tape.stage = "weights"
+        tape.engine.backward_weights(
+            tape.plan,
+            tape.sequences,
+            tape.w,
+            tape.x,
+            tape.hx,
+            tape.y,
+            tape.reserve,
+            dw=target,
+        )
+        tape.engine.follow(tape.stream, device)
+        tape.release()
+        if dw is None or dw is target:
+            return target
+        if accumulate:
+            dw += target
+        else:
+            dw[...] = target
     return dw
 
 

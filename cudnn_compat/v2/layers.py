@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, check_array
+from cudnn_compat.arrays import Array, check_array, on_device_of
 from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed
 from cudnn_compat.engines.choose import check_engine
@@ -115,7 +115,8 @@ class _Layer:
         )
         if self.keep_state:
             # A copy, so that the caller may write to what he was given.
-            kept = (out.hy.copy(), None if out.cy is None else out.cy.copy())
+            with on_device_of(out.hy):
+                kept = (out.hy.copy(), None if out.cy is None else out.cy.copy())
             self.state = None if not keeps else kept if self.spec.has_cell else kept[0]
         return out
 

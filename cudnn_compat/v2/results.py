@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
-from cudnn_compat.arrays import Array
+from cudnn_compat.arrays import Array, on_device_of
 from cudnn_compat.engines.interface import AnyEngine, Plan
 from cudnn_compat.errors import TapeError
 from cudnn_compat.packed import Packed
@@ -31,6 +32,8 @@ class Tape:
     cx: Array | None
     y: Array
     reserve: Array | None
+    stream: Any
+    """Where the reserve was taken."""
     form: str
     """``"batched"``, ``"unbatched"``, ``"step"`` or ``"packed"``: what the caller passed as x."""
     stage: str = "forward"
@@ -101,7 +104,8 @@ class RNNOutput:
         if self.weights is None:
             return None
         assert self._tape is not None
-        self._tape.w = self._tape.w.copy() if copy is None else copy
+        with on_device_of(self._tape.w):
+            self._tape.w = self._tape.w.copy() if copy is None else copy
         return self._tape.w
 
 

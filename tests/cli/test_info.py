@@ -15,10 +15,13 @@ from typing import Any
 import numpy
 import pytest
 from click.testing import CliRunner
+from packaging.version import Version
 
 import cudnn_compat
 from cudnn_compat import environment
 from cudnn_compat.cli.app import app
+from cudnn_compat.cudnn import library
+from cudnn_compat.errors import LibraryNotFound
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,12 +45,6 @@ def test_it_tells_versions_and_engines() -> None:
     assert line_of(text, "NumPy").startswith(f"NumPy yes {numpy.__version__}, BLAS ")
     assert line_of(text, "engine numpy").startswith("engine numpy yes")
     assert "float32, float64" in line_of(text, "engine numpy")
-
-
-def test_the_cudnn_engine_is_honestly_not_there() -> None:
-    assert line_of(info(), "engine cudnn").startswith(
-        "engine cudnn no the cuDNN engine is not part"
-    )
 
 
 def test_the_json_has_the_same_facts_under_stable_keys() -> None:
@@ -142,31 +139,53 @@ class FakeCuda:
         number._obj.value = {75: 9, 76: 0}[attribute]
 
 
-def loads_only(monkeypatch: pytest.MonkeyPatch, **libraries: Any) -> None:
-    """The loader finds these libraries, by the start of their names, and no other."""
+def loads_only(monkeypatch: pytest.MonkeyPatch, cuda: Any) -> None:
+    """The loader finds this driver and no other library."""
 
     def load(name: str, *rest: Any, **named: Any) -> Any:
-        for start, library in libraries.items():
-            if Path(name).name.startswith(start):
-                return library
+        if Path(name).name.startswith(("libcuda", "nvcuda")):
+            return cuda
         raise OSError(f"{name}: not here")
 
     monkeypatch.setattr(ctypes, "CDLL", load)
 
 
+SOUGHT = [{"place": "libcudnn.so.9", "found_by": "the system's loader", "result": "no such file"}]
+
+
+def has_cudnn(monkeypatch: pytest.MonkeyPatch, is_here: bool) -> None:
+    """A cuDNN is here, or none is."""
+
+    def load() -> Any:
+        if not is_here:
+            raise LibraryNotFound("no cuDNN that loads: install it. Sought:\n  a place", SOUGHT)
+        return types.SimpleNamespace(
+            version=Version("9.1.0"),
+            cuda_version=Version("12.4"),
+            path="/here/libcudnn.so.9",
+            found_by="CUDNN_PATH",
+            sought=[*SOUGHT, {"place": "/here", "found_by": "CUDNN_PATH", "result": "loaded"}],
+        )
+
+    monkeypatch.setattr(library, "load", load)
+
+
+def has_cupy(monkeypatch: pytest.MonkeyPatch, computes: bool) -> None:
+    """A CuPy that computes on a GPU is here, or none is."""
+    fact = {"available": computes, "reason": None if computes else "not installed", "version": "14"}
+    monkeypatch.setattr(environment, "_cupy", lambda: fact)
+
+
 def test_gpu_and_cupy_and_cudnn_are_separate_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    loads_only(monkeypatch, libcuda=FakeCuda(2), nvcuda=FakeCuda(2))
+    loads_only(monkeypatch, FakeCuda(2))
+    has_cudnn(monkeypatch, False)
     facts = environment.collect()
     assert facts["gpu"]["available"]
     assert facts["gpu"]["cuda"] == "12.8"
     assert [device["name"] for device in facts["gpu"]["devices"]] == ["GPU 0", "GPU 1"]
     assert not facts["cupy"]["available"]
     assert not facts["cudnn"]["available"]
-    assert [place["place"] for place in facts["cudnn"]["sought"]][-2:] == [
-        "libcudnn.so.9",
-        "libcudnn.so.8",
-    ]
     assert "GPU available yes GPU 0 (compute capability 9.0, 80 GiB)" in line_of(
         info(), "GPU available"
     )
@@ -183,31 +202,64 @@ def test_gpu_and_cupy_and_cudnn_are_separate_facts(monkeypatch: pytest.MonkeyPat
 def test_a_driver_without_a_gpu_is_no_gpu(
     monkeypatch: pytest.MonkeyPatch, cuda: Any, reason: str
 ) -> None:
-    loads_only(monkeypatch, libcuda=cuda, nvcuda=cuda)
+    loads_only(monkeypatch, cuda)
     fact = environment.collect()["gpu"]
     assert not fact["available"]
     assert reason in fact["reason"]
 
 
-@pytest.mark.parametrize(("number", "version"), [(8907, "8.9.7"), (91900, "9.19.0")])
-def test_cudnn_is_found_where_a_variable_points_to(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, version: str
-) -> None:
-    library = types.SimpleNamespace(cudnnGetVersion=lambda: number)
-    # A function of a C library takes attributes; so does one of Python.
-    library.cudnnGetVersion.restype = None
-    loads_only(monkeypatch, libcudnn=library)
-    monkeypatch.setattr(environment, "CUDNN_DISTRIBUTIONS", ())
-    for name in environment.CUDNN_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    place = tmp_path / "lib" / "libcudnn.so.9"
-    place.parent.mkdir()
-    place.touch()
-    monkeypatch.setenv("CUDNN_PATH", str(tmp_path))
+def test_a_missing_cudnn_is_told_with_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_cudnn(monkeypatch, False)
     fact = environment.collect()["cudnn"]
-    assert fact["available"]
-    assert fact["version"] == version
-    assert fact["sought"] == [{"place": str(place), "result": f"loaded, version {version}"}]
+    assert fact["reason"] == "no cuDNN that loads: install it. Sought:"
+    assert fact["sought"] == SOUGHT
+    text = info()
+    assert line_of(text, "cuDNN available").startswith("cuDNN available no no cuDNN that loads")
+    assert "sought libcudnn.so.9 (the system's loader): no such file" in " ".join(text.split())
+
+
+def test_a_cudnn_is_told_with_its_cuda_and_how_it_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_cudnn(monkeypatch, True)
+    fact = environment.collect()["cudnn"]
+    assert (fact["version"], fact["cuda"]) == ("9.1.0", "12.4")
+    assert (fact["path"], fact["found_by"]) == ("/here/libcudnn.so.9", "CUDNN_PATH")
+    assert line_of(info(), "cuDNN available") == (
+        "cuDNN available yes 9.1.0 for CUDA 12.4, /here/libcudnn.so.9 (CUDNN_PATH)"
+    )
+
+
+def test_a_cudnn_that_breaks_while_loading_is_a_reason_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load() -> None:
+        raise RuntimeError("half installed")
+
+    monkeypatch.setattr(library, "load", load)
+    fact = environment.collect()["cudnn"]
+    assert (fact["reason"], fact["sought"]) == ("RuntimeError: half installed", [])
+
+
+@pytest.mark.parametrize(
+    ("cupy", "cudnn", "gpus", "reason"),
+    [
+        (True, False, 1, "CuPy computes on the GPU, but there is no cuDNN: no cuDNN that loads"),
+        (False, True, 0, "cuDNN 9.1.0 is here, but no GPU: the driver sees no GPU"),
+        (False, False, 0, "neither a GPU nor cuDNN is here: the driver sees no GPU; no cuDNN"),
+        (False, True, 1, "a GPU and cuDNN are here, but no CuPy that computes on it: not inst"),
+        (False, False, 1, "a GPU is here, but neither cuDNN nor CuPy: no CuPy that computes"),
+    ],
+)
+def test_the_cudnn_engine_says_which_of_gpu_cupy_and_cudnn_is_missing(
+    monkeypatch: pytest.MonkeyPatch, cupy: bool, cudnn: bool, gpus: int, reason: str
+) -> None:
+    loads_only(monkeypatch, FakeCuda(gpus))
+    has_cupy(monkeypatch, cupy)
+    has_cudnn(monkeypatch, cudnn)
+    fact = environment.collect()["engines"]["cudnn"]
+    assert not fact["available"]
+    assert fact["reason"].startswith(reason)
 
 
 def test_missing_bfloat16_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from cudnn_compat import v2
+from cudnn_compat import environment, v2
 from cudnn_compat.cli.app import app
 from cudnn_compat.matrix.rows import all_rows
 
@@ -33,6 +34,18 @@ def matrix(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["matrix", *arguments])
 
 
+NO_GPU = {"available": False, "reason": "there is no GPU on this machine"}
+
+
+@pytest.fixture(autouse=True)
+def without_a_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is one, but in tests that are about it."""
+    if not request.node.get_closest_marker("gpu"):
+        facts = environment.collect()
+        facts["engines"]["cudnn"] = NO_GPU
+        monkeypatch.setattr(environment, "collect", lambda: facts)
+
+
 @pytest.fixture
 def wrong_y(monkeypatch: pytest.MonkeyPatch) -> None:
     """``v2.rnn_forward`` gives a y that is off by 1e-3."""
@@ -50,11 +63,53 @@ def test_it_prints_errors_by_feature_and_a_summary() -> None:
     done = matrix("--select", "v2/forward/lstm")
     assert done.exit_code == 0, done.output
     assert "v2 on the numpy engine" in done.output
-    (line,) = (line for line in done.output.splitlines() if " forward " in line)
-    assert "ok" in line
+    errors, engines = (line for line in done.output.splitlines() if " forward " in line)
+    assert "ok" in errors
+    assert cells(engines) == ["v2", "forward", "ok", "not run"]
     count = sum("v2/forward/lstm" in row.id for row in all_rows(["numpy"]))
     assert done.output.splitlines()[-1] == f"{count} rows: {count} ok, 0 failed, 0 not supported"
-    assert "engine cudnn was not run: the cuDNN engine is not part of this release" in done.output
+    assert "engine cudnn was not run: there is no GPU on this machine" in done.output
+
+
+def cells(line: str) -> list[str]:
+    """What stands between the bars of a table."""
+    return [cell.strip() for cell in re.split("[│|]", line)[1:-1]]
+
+
+def test_every_engine_has_a_column_whatever_was_run() -> None:
+    done = matrix("--select", "v2/math_", "--select", "/lstm/")
+    lines = done.output.splitlines()
+    table = lines[lines.index("each engine") :]
+    header = next(line for line in table if "feature" in line)
+    assert [cell.strip() for cell in re.split("[┃│|]", header)[1:-1]] == [
+        "api",
+        "feature",
+        "numpy",
+        "cudnn",
+    ]
+    rows = [cells(line) for line in table if " math_" in line and "│" in line]
+    assert rows == [
+        ["v2", "math_full", "ok", "not run"],
+        ["v2", "math_half", "not supported", "not run"],
+    ]
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_same_rows_are_run_on_both_engines(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    done = matrix("--select", "v2/forward/lstm", "--json", str(file))
+    assert done.exit_code == 0, done.output
+    for name in ("numpy", "cudnn"):
+        assert f"v2 on the {name} engine" in done.output
+    *_, engines = (line for line in done.output.splitlines() if " forward " in line)
+    assert cells(engines) == ["v2", "forward", "ok", "ok"]
+    assert "was not run" not in done.output
+    rows = json.loads(file.read_text())["rows"]
+    host, gpu = ([r["id"] for r in rows if r["engine"] == name] for name in ("numpy", "cudnn"))
+    assert [id_.removesuffix("/numpy") for id_ in host] == [
+        id_.removesuffix("/cudnn") for id_ in gpu
+    ]
+    assert len(rows) == 2 * len(host)
 
 
 def test_rows_that_are_not_supported_say_why_and_are_no_failure() -> None:

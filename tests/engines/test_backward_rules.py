@@ -122,7 +122,8 @@ def test_backward_of_what_is_no_output_says_what_came_and_what_was_wanted(
 
 def test_a_gradient_that_is_refused_does_not_spend_the_forward(engine: Any) -> None:
     out = training_forward(engine)
-    for wrong in (np.zeros((1, 1, 1)), DATA.dy.astype("float32"), 7, [1.0]):
+    arrays = (np.zeros((1, 1, 1)), DATA.dy.astype("float32"))
+    for wrong in (*map(engine.put, arrays), 7, [1.0]):
         for place in range(3):
             given: list[Any] = [None, None, None]
             given[place] = wrong
@@ -136,7 +137,8 @@ def test_a_gradient_that_is_refused_does_not_spend_the_forward(engine: Any) -> N
 def test_a_dw_that_is_refused_does_not_spend_the_tape(engine: Any) -> None:
     out = after_data(engine)
     size = v2.weight_size(SPEC)
-    for wrong in (np.zeros(size + 1), np.zeros(size, "float32"), [0.0] * size):
+    arrays = (np.zeros(size + 1), np.zeros(size, "float32"))
+    for wrong in (*map(engine.put, arrays), [0.0] * size):
         with pytest.raises(v2.CompatError, match="dw"):
             v2.rnn_backward_weights(out, dw=wrong)
     with pytest.raises(ArgumentError, match="dw must be given"):
@@ -183,8 +185,8 @@ def test_an_inference_keeps_nothing(engine: Any) -> None:
     )
 
 
-def test_a_dropped_output_frees_its_reserve_at_once() -> None:
-    out = v2.rnn_forward(SPEC, DATA.w, DATA.x, training=True)
+def test_a_dropped_output_frees_its_reserve_at_once(engine: Any) -> None:
+    out = training_forward(engine)
     tape = out._tape
     assert tape is not None
     reserve = weakref.ref(tape.reserve)
@@ -196,9 +198,9 @@ def test_a_dropped_output_frees_its_reserve_at_once() -> None:
         gc.enable()
 
 
-def test_a_spent_output_no_longer_holds_the_arguments() -> None:
-    w, x = DATA.w.copy(), DATA.x.copy()
-    out = v2.rnn_forward(SPEC, w, x, training=True)
+def test_a_spent_output_no_longer_holds_the_arguments(engine: Any) -> None:
+    w, x = engine.put(DATA.w).copy(), engine.put(DATA.x).copy()
+    out = v2.rnn_forward(SPEC, w, x, training=True, engine=engine.name)
     v2.rnn_backward(out)
     gone = weakref.ref(x), weakref.ref(w)
     del w, x

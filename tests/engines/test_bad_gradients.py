@@ -9,6 +9,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.v2 import ArgumentError, DTypeError
+from tests.engine import Engine
 from tests.engines.networks import NETWORKS, draw
 
 LSTM, STACK = NETWORKS["lstm"], NETWORKS["lstm projected bi"]
@@ -18,7 +19,7 @@ def f(*shape: int) -> Any:
     return np.ones(shape)
 
 
-def training_forward(spec: v2.RNNSpec, form: str) -> v2.RNNOutput:
+def training_forward(engine: Any, spec: v2.RNNSpec, form: str) -> v2.RNNOutput:
     """5 steps, batch 2."""
     data = draw(spec, (5, 2), steps=5, layout="packed" if form == "packed" else "time_major")
     how: dict[str, Any] = {"training": True}
@@ -30,8 +31,8 @@ def training_forward(spec: v2.RNNSpec, form: str) -> v2.RNNOutput:
     elif form == "batch_major":
         x, how["layout"] = x.swapaxes(0, 1), form
     elif form == "packed":
-        x = v2.Packed(x, (5, 2))
-    return v2.rnn_forward(spec, data.w, x, **how)
+        x = v2.Packed(engine.put(x), (5, 2))
+    return v2.rnn_forward(spec, engine.put(data.w), x if form == "packed" else engine.put(x), **how)
 
 
 ROWS: list[tuple[v2.RNNSpec, str, str, Any, tuple[int, ...]]] = [
@@ -73,11 +74,11 @@ ROWS: list[tuple[v2.RNNSpec, str, str, Any, tuple[int, ...]]] = [
 )
 @pytest.mark.parametrize("call", [v2.rnn_backward, v2.rnn_backward_data], ids=lambda c: c.__name__)
 def test_a_gradient_of_a_wrong_shape_is_refused_with_both_shapes(
-    call: Any, spec: v2.RNNSpec, form: str, name: str, gradient: Any, wanted: Any
+    call: Any, spec: v2.RNNSpec, form: str, name: str, gradient: Any, wanted: Any, engine: Any
 ) -> None:
-    out = training_forward(spec, form)
+    out = training_forward(engine, spec, form)
     with pytest.raises(ArgumentError) as refusal:
-        call(out, **{name: gradient})
+        call(out, **{name: engine.put(gradient)})
     message = str(refusal.value)
     assert f"{name} has shape {gradient.shape}" in message
     assert str(wanted) in message
@@ -93,41 +94,44 @@ NO_GRADIENTS: dict[str, Any] = {
     "NumPy scalar": np.float64(1),
     "masked array": np.ma.masked_array(f(5, 2, 4)),
     "True": True,
-    "the output": training_forward(LSTM, "batched"),
+    "the output": training_forward(Engine("numpy", np), LSTM, "batched"),
 }
 
 
 @pytest.mark.parametrize("gradient", NO_GRADIENTS.values(), ids=NO_GRADIENTS)
 @pytest.mark.parametrize("name", ["dy", "dhy", "dcy"])
 @pytest.mark.parametrize("call", [v2.rnn_backward, v2.rnn_backward_data], ids=lambda c: c.__name__)
-def test_what_is_no_array_is_no_gradient(call: Any, name: str, gradient: Any) -> None:
+def test_what_is_no_array_is_no_gradient(call: Any, name: str, gradient: Any, engine: Any) -> None:
     with pytest.raises(DTypeError, match=rf"{name} is a "):
-        call(training_forward(LSTM, "batched"), **{name: gradient})
+        call(training_forward(engine, LSTM, "batched"), **{name: gradient})
 
 
 @pytest.mark.peers
-def test_a_tensor_as_a_gradient_is_refused_with_the_way_to_share_its_memory() -> None:
+def test_a_tensor_as_a_gradient_is_refused_with_the_way_to_share_its_memory(
+    engine: Any,
+) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(DTypeError, match=r"dy is a torch.Tensor.*from_dlpack\(dy\)"):
-        v2.rnn_backward(training_forward(LSTM, "batched"), torch.zeros(5, 2, 4))
+        v2.rnn_backward(training_forward(engine, LSTM, "batched"), torch.zeros(5, 2, 4))
 
 
 @pytest.mark.parametrize("name", ["dhy", "dcy"])
-def test_a_packed_is_no_gradient_of_a_state(name: str) -> None:
-    packed = v2.Packed(f(7, 4), (5, 2))
+def test_a_packed_is_no_gradient_of_a_state(name: str, engine: Any) -> None:
+    packed = v2.Packed(engine.put(f(7, 4)), (5, 2))
     with pytest.raises(DTypeError, match=f"{name} is a .*Packed"):
-        v2.rnn_backward(training_forward(LSTM, "packed"), **{name: packed})
+        v2.rnn_backward(training_forward(engine, LSTM, "packed"), **{name: packed})
 
 
-def test_a_packed_gradient_of_wrong_features_is_refused_with_both_shapes() -> None:
-    out = training_forward(LSTM, "packed")
+def test_a_packed_gradient_of_wrong_features_is_refused_with_both_shapes(engine: Any) -> None:
+    out = training_forward(engine, LSTM, "packed")
     with pytest.raises(ArgumentError, match=r"dy has shape \(7, 3\).*\(7, 4\)"):
-        v2.rnn_backward(out, v2.Packed(f(7, 3), (5, 2)))
+        v2.rnn_backward(out, v2.Packed(engine.put(f(7, 3)), (5, 2)))
 
 
 @pytest.mark.parametrize("accumulate", ["yes", None, 2, np.array([1, 2])], ids=repr)
-def test_accumulate_is_true_or_false(accumulate: Any) -> None:
-    out = training_forward(LSTM, "batched")
+def test_accumulate_is_true_or_false(accumulate: Any, engine: Any) -> None:
+    out = training_forward(engine, LSTM, "batched")
     v2.rnn_backward_data(out)
+    dw = engine.put(np.zeros(v2.weight_size(LSTM)))
     with pytest.raises(v2.CompatError, match="accumulate"):
-        v2.rnn_backward_weights(out, dw=np.zeros(v2.weight_size(LSTM)), accumulate=accumulate)
+        v2.rnn_backward_weights(out, dw=dw, accumulate=accumulate)

@@ -13,6 +13,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.v2 import ArgumentError, DTypeError
+from tests.engine import Engine
 
 SPECS = {
     "lstm": v2.RNNSpec("lstm", 3, 4),
@@ -26,14 +27,21 @@ def f(*shape: int, dtype: Any = "float32") -> Any:
     return np.ones(shape, dtype)
 
 
-def call(spec: Any = "lstm", **changes: Any) -> v2.RNNOutput:
-    """A good call (5 steps, batch 2) with some arguments replaced."""
+HOST = Engine("numpy", np)
+
+
+def call(spec: Any = "lstm", on: Engine = HOST, **changes: Any) -> v2.RNNOutput:
+    """A good call (5 steps, batch 2) with some arguments replaced; its arrays decide the engine."""
     spec = SPECS.get(spec, spec) if isinstance(spec, str) else spec
     good = {
         "x": f(5, 2, 3),
         "w": v2.init_weights(spec, 0) if isinstance(spec, v2.RNNSpec) else f(9),
     }
-    return v2.rnn_forward(spec, **(good | changes))
+    given = good | changes
+    for name in ("w", "x", "hx", "cx"):
+        if type(given.get(name)) is np.ndarray:
+            given[name] = on.put(given[name])
+    return v2.rnn_forward(spec, **given)
 
 
 SHAPES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
@@ -155,28 +163,28 @@ def name_of(row: Any) -> str:
 @pytest.mark.parametrize(("spec", "changes", "words"), SHAPES, ids=map(name_of, SHAPES))
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 def test_a_wrong_shape_length_or_option_is_refused_in_words(
-    spec: str, changes: dict[str, Any], words: tuple[str, ...], training: bool
+    spec: str, changes: dict[str, Any], words: tuple[str, ...], training: bool, engine: Engine
 ) -> None:
     with pytest.raises(ArgumentError) as refusal:
-        call(spec, training=training, **changes)
+        call(spec, engine, training=training, **changes)
     for word in words:
         assert word in str(refusal.value)
 
 
 @pytest.mark.parametrize(("spec", "changes", "words"), KINDS, ids=map(name_of, KINDS))
 def test_an_option_of_a_wrong_type_is_refused_in_words(
-    spec: str, changes: dict[str, Any], words: tuple[str, ...]
+    spec: str, changes: dict[str, Any], words: tuple[str, ...], engine: Engine
 ) -> None:
     with pytest.raises(DTypeError) as refusal:
-        call(spec, **changes)
+        call(spec, engine, **changes)
     for word in words:
         assert word in str(refusal.value)
 
 
 @pytest.mark.parametrize("spec", [None, "lstm!", 3, [], {}, v2.RNNSpec, np.zeros(3)], ids=repr)
-def test_what_is_no_spec_is_refused(spec: Any) -> None:
+def test_what_is_no_spec_is_refused(spec: Any, engine: Engine) -> None:
     with pytest.raises(DTypeError, match=r"spec is .*; wanted .*RNNSpec"):
-        call(spec)
+        call(spec, engine)
 
 
 def test_a_layer_is_no_spec() -> None:
@@ -212,25 +220,27 @@ NO_ARRAYS: dict[str, Any] = {
 
 @pytest.mark.parametrize("value", NO_ARRAYS.values(), ids=NO_ARRAYS)
 @pytest.mark.parametrize("name", ["w", "x", "hx", "cx"])
-def test_what_is_no_array_is_refused_with_its_type_and_what_to_pass(name: str, value: Any) -> None:
+def test_what_is_no_array_is_refused_with_its_type_and_what_to_pass(
+    name: str, value: Any, engine: Engine
+) -> None:
     with pytest.raises(DTypeError, match=rf"{name} is a .*pass") as refusal:
-        call(**{name: value})
+        call(on=engine, **{name: value})
     kind = "masked" if isinstance(value, np.ma.MaskedArray) else type(value).__name__
     assert kind in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["w", "x"])
-def test_none_is_no_array_where_one_is_needed(name: str) -> None:
+def test_none_is_no_array_where_one_is_needed(name: str, engine: Engine) -> None:
     with pytest.raises(DTypeError, match=rf"{name} is .*None.*wanted a NumPy or CuPy array"):
-        call(**{name: None})
+        call(on=engine, **{name: None})
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["w", "x", "hx", "cx"])
-def test_a_tensor_is_refused_with_the_way_to_share_its_memory(name: str) -> None:
+def test_a_tensor_is_refused_with_the_way_to_share_its_memory(name: str, engine: Engine) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(DTypeError, match=rf"{name} is a torch.Tensor.*from_dlpack\({name}\)"):
-        call(**{name: torch.zeros(5, 2, 3)})
+        call(on=engine, **{name: torch.zeros(5, 2, 3)})
 
 
 ODD_DTYPES = {
@@ -244,15 +254,19 @@ ODD_DTYPES = {
 
 @pytest.mark.parametrize("dtype", ODD_DTYPES.values(), ids=ODD_DTYPES)
 @pytest.mark.parametrize("name", ["w", "x", "hx", "cx"])
-def test_an_array_of_another_dtype_is_refused_by_name(name: str, dtype: Any) -> None:
+def test_an_array_of_another_dtype_is_refused_by_name(
+    name: str, dtype: Any, engine: Engine
+) -> None:
+    if np.dtype(dtype).kind in "OUVmM" and not engine.on_host:
+        pytest.skip("CuPy has arrays of numbers only")
     shapes = {"w": (SIZE,), "x": (5, 2, 3), "hx": (1, 2, 4), "cx": (1, 2, 4)}
     with pytest.raises(DTypeError, match=rf"dtype='float32'.*{name} (?!float32)\S"):
-        call(**{name: np.zeros(shapes[name], dtype)})
+        call(on=engine, **{name: np.zeros(shapes[name], dtype)})
 
 
-def test_two_wrong_arguments_give_one_error_and_not_another() -> None:
+def test_two_wrong_arguments_give_one_error_and_not_another(engine: Engine) -> None:
     with pytest.raises(v2.CompatError):
-        call(x=f(4, 4, 4, 4), hx="h", cx=7, lengths="1")
+        call(on=engine, x=f(4, 4, 4, 4), hx="h", cx=7, lengths="1")
 
 
 def test_subclasses_of_arrays_are_arrays() -> None:
@@ -267,3 +281,11 @@ def test_subclasses_of_arrays_are_arrays() -> None:
 def test_asking_for_the_cudnn_engine_with_numpy_arrays_never_gives_the_other_one() -> None:
     with pytest.raises(v2.CompatError, match=r"[Cc][Uu][Dd][Nn][Nn]"):
         call(engine="cudnn")
+
+
+@pytest.mark.gpu
+def test_asking_for_the_numpy_engine_with_cupy_arrays_never_gives_the_other_one() -> None:
+    import cupy
+
+    with pytest.raises(v2.CompatError, match="numpy"):
+        call(on=Engine("cudnn", cupy), engine="numpy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from cudnn_compat import v2
 from cudnn_compat.arrays import numpy_dtype
 from cudnn_compat.v2 import CompatError
+from tests.engine import Engine
 
 DTYPES = (
     "float16",
@@ -159,21 +161,44 @@ def in_words(error: CompatError) -> None:
     assert len(str(error).split()) > 3
 
 
-served = {"forward": 0, "backward": 0}
+def put(engine: Engine, value: Any) -> Any:
+    """A drawn array where the engine computes, and what is no such array as it is.
+
+    On the GPU, arrays that CuPy cannot have stay on the host, as a caller may leave them there.
+    """
+    if isinstance(value, v2.Packed):
+        return v2.Packed(put(engine, value.data), value.lengths)
+    if engine.on_host or not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        return value
+    held = value.dtype.isnative and engine.holds(value.dtype.name)
+    return engine.put(value.view(np.ndarray)) if held else value
 
 
-@given(calls(), st.data())
-@settings(
-    max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
-def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], data: Any) -> None:
-    spec, arguments = drawn
+def put_all(engine: Engine, arguments: dict[str, Any]) -> dict[str, Any]:
+    names = ("w", "x", "hx", "cx", "dy", "dhy", "dcy")
+    return {n: put(engine, value) if n in names else value for n, value in arguments.items()}
+
+
+def finite(engine: Engine, array: Any) -> bool:
+    return array is None or bool(np.isfinite(engine.get(array).astype("float64")).all())
+
+
+@dataclasses.dataclass
+class Served:
+    """How many of the drawn calls got through."""
+
+    forward: int = 0
+    backward: int = 0
+
+
+def check_call(engine: Engine, spec: v2.RNNSpec, arguments: Any, data: Any, served: Served) -> None:
+    arguments = put_all(engine, arguments)
     try:
         out = v2.rnn_forward(spec, **arguments)
     except CompatError as error:
         in_words(error)
         return
-    served["forward"] += 1
+    served.forward += 1
     x = arguments["x"]
     rows = x.data if isinstance(x, v2.Packed) else x
     y = out.y.data if isinstance(out.y, v2.Packed) else out.y
@@ -186,7 +211,7 @@ def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], 
         assert out.cy.shape == (spec.num_pseudo_layers, *batch, spec.hidden_size)
     for array in (y, out.hy, out.cy):
         assert array is None or array.dtype == numpy_dtype(spec.dtype)
-        assert array is None or np.isfinite(array.astype("float64")).all()
+        assert finite(engine, array)
     if not out.training:
         return
     given_gradients: dict[str, Any] = {}
@@ -197,26 +222,34 @@ def drawn_calls_are_served_or_refused(drawn: tuple[v2.RNNSpec, dict[str, Any]], 
         name = data.draw(st.sampled_from(["dy", "dhy", "dcy"]))
         given_gradients[name] = data.draw(st.one_of(junk, odd_arrays(out.hy.shape, spec.dtype)))
     try:
-        gradients = v2.rnn_backward(out, **given_gradients)
+        gradients = v2.rnn_backward(out, **put_all(engine, given_gradients))
     except CompatError as error:
         in_words(error)
         return
-    served["backward"] += 1
+    served.backward += 1
     dx = gradients.dx.data if isinstance(gradients.dx, v2.Packed) else gradients.dx
     assert dx.shape == rows.shape
     assert gradients.dhx.shape == out.hy.shape
     assert (gradients.dcx is None) == (out.cy is None)
     assert gradients.dw.shape == (v2.weight_size(spec),)
     for array in gradients:
-        array = array.data if isinstance(array, v2.Packed) else array
-        assert array is None or np.isfinite(array.astype("float64")).all()
+        assert finite(engine, array)
 
 
-def test_random_arguments_give_right_shapes_or_an_exception_of_the_package() -> None:
+def test_random_arguments_give_right_shapes_or_an_exception_of_the_package(engine: Engine) -> None:
+    served = Served()
+
+    @given(calls(), st.data())
+    @settings(
+        max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    )
+    def drawn_calls_are_served_or_refused(drawn: Any, data: Any) -> None:
+        check_call(engine, *drawn, data, served)
+
     drawn_calls_are_served_or_refused()
     # The draw is worth something only if calls got through as well.
-    assert served["forward"] > 100
-    assert served["backward"] > 15
+    assert served.forward > 100
+    assert served.backward > 15
 
 
 @given(
@@ -258,13 +291,15 @@ def test_random_descriptions_are_understood_or_refused(sizes: list[Any], options
 )
 @settings(max_examples=200)
 def test_random_states_and_sequences_of_a_layer_are_served_or_refused(
-    cell: str, hidden: int, state: Any, lengths: Any
+    engine: Engine, cell: str, hidden: int, state: Any, lengths: Any
 ) -> None:
     make: Any = {"lstm": v2.LSTM, "gru": v2.GRU, "tanh": v2.RNN}[cell]
-    for layer in (make(3, hidden), make(3, hidden, keep_state=True)):
+    x, state = engine.xp.zeros((4, 2, 3), "float32"), put(engine, state)
+    for keep in (False, True):
+        layer = make(3, hidden, keep_state=keep, xp=engine.xp)
         for given_state in (state, (state, state)):
             try:
-                y, _ = layer(np.zeros((4, 2, 3), "float32"), given_state, lengths=lengths)
+                y, _ = layer(x, given_state, lengths=lengths)
             except CompatError as error:
                 in_words(error)
             else:
@@ -274,8 +309,9 @@ def test_random_states_and_sequences_of_a_layer_are_served_or_refused(
 @given(odd_arrays((4, 2, 3), "float32"), st.one_of(junk, st.just([4, 2])), junk, junk)
 @settings(max_examples=300)
 def test_random_arguments_of_pack_and_unpack_are_served_or_refused(
-    x: Any, lengths: Any, layout: Any, steps: Any
+    engine: Engine, x: Any, lengths: Any, layout: Any, steps: Any
 ) -> None:
+    x = put(engine, x)
     for options in ({}, {"layout": layout}):
         try:
             packed = v2.pack(x, lengths, **options)

@@ -1,4 +1,8 @@
-"""Gradients of v2 against finite differences, in float64 and with every element differenced."""
+"""Gradients of v2 against finite differences, in float64.
+
+On NumPy every element is differenced; on cuDNN, where each of the calls costs the start of many
+kernels, each argument along some random directions, in which every element has a part.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ BIASES = ("none", "input", "recurrent", "double")
 RAGGED = (2, 0, 3, 1)
 """Lengths in no order, with an empty sequence, below the number of steps."""
 STEPS = 4
+DIRECTIONS = 8
+"""Random directions of each argument, on cuDNN."""
 
 
 @dataclasses.dataclass
@@ -69,6 +75,23 @@ class Problem:
     def differences(self, engine: Any) -> list[np.ndarray | None]:
         """The same, from differences of the loss."""
         return [None if a is None else self._slopes(engine, a) for a in self.inputs]
+
+    def slopes_along(self, engine: Any, directions: list[Any]) -> list[np.ndarray | None]:
+        """Slopes of the loss along directions ``(DIRECTIONS, *shape)`` of each input."""
+        found = []
+        for values, along in zip(self.inputs, directions, strict=True):
+            if values is None:
+                found.append(None)
+                continue
+            slopes, kept = np.zeros(len(along)), values.copy()
+            for k, direction in enumerate(along):
+                values[...] = kept + STEP * direction
+                above = self.loss(engine)
+                values[...] = kept - STEP * direction
+                slopes[k] = (above - self.loss(engine)) / (2 * STEP)
+            values[...] = kept
+            found.append(slopes)
+        return found
 
     def _slopes(self, engine: Any, values: np.ndarray) -> np.ndarray:
         slopes = np.zeros(values.shape)
@@ -139,8 +162,30 @@ def distance(problem: Problem) -> float:
     return reference.distance_to_kink(out)
 
 
+def random_directions(problem: Problem) -> list[Any]:
+    """For each input (or None) arrays of its shape, each of length 1."""
+    rng, found = np.random.default_rng(0), []
+    for values in problem.inputs:
+        if values is None:
+            found.append(None)
+            continue
+        along = rng.normal(size=(DIRECTIONS, *values.shape))
+        lengths = np.sqrt((along**2).reshape(DIRECTIONS, -1).sum(axis=1))
+        found.append(along / lengths.reshape(-1, *[1] * values.ndim))
+    return found
+
+
 def check(problem: Problem, engine: Any) -> None:
-    computed, differences = problem.gradients(engine), problem.differences(engine)
+    computed = problem.gradients(engine)
+    if engine.on_host:
+        differences = problem.differences(engine)
+    else:
+        directions = random_directions(problem)
+        differences = problem.slopes_along(engine, directions)
+        computed = [
+            None if a is None else np.tensordot(along, a, a.ndim)
+            for a, along in zip(computed, directions, strict=True)
+        ]
     for name, a, b in zip(("dx", "dhx", "dcx", "dw"), computed, differences, strict=True):
         assert (a is None) == (b is None), name
         if b is not None:

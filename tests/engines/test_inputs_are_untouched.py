@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from tests.engines.networks import (
     LAYOUTS,
     NETWORKS,
     OUTPUTS,
+    Data,
     draw,
     each_network,
     forward,
@@ -23,8 +26,14 @@ from tests.engines.networks import (
 
 ARGUMENTS = ("w", "x", "hx", "cx", "dy", "dhy", "dcy")
 
+# Each takes the array module and an array, and gives the same values in other memory.
 
-def unaligned(a: Any) -> Any:
+
+def plain(xp: ModuleType, a: Any) -> Any:
+    return a.copy()
+
+
+def unaligned(xp: ModuleType, a: Any) -> Any:
     """A copy that starts one byte behind an aligned address."""
     buffer = np.empty(a.nbytes + 16, "uint8")
     view = buffer[1 : 1 + a.nbytes].view(a.dtype).reshape(a.shape)
@@ -33,105 +42,134 @@ def unaligned(a: Any) -> Any:
     return view
 
 
-def read_only(a: Any) -> Any:
+def read_only(xp: ModuleType, a: Any) -> Any:
     a = a.copy()
     a.flags.writeable = False
     return a
 
 
-def transposed(a: Any) -> Any:
+def offset(xp: ModuleType, a: Any) -> Any:
+    """A copy that starts one element behind the address that the allocator gave."""
+    buffer = xp.full(a.size + 1, xp.nan, a.dtype)
+    view = buffer[1:].reshape(a.shape)
+    view[...] = a
+    return view
+
+
+def fortran(xp: ModuleType, a: Any) -> Any:
+    return xp.asfortranarray(a)
+
+
+def transposed(xp: ModuleType, a: Any) -> Any:
     """The same values; the last axis in memory is the first."""
-    return np.ascontiguousarray(a.T).T
+    return xp.ascontiguousarray(a.T).T
 
 
-def with_gaps(a: Any) -> Any:
+def with_gaps(xp: ModuleType, a: Any) -> Any:
     """A view of every second element along every axis."""
-    wide = np.full([2 * n for n in a.shape], np.nan, a.dtype)
+    wide = xp.full(tuple(2 * n for n in a.shape), xp.nan, a.dtype)
     view = wide[tuple(slice(None, None, 2) for _ in a.shape)]
     view[...] = a
     return view
 
 
-def part(a: Any) -> Any:
+def part(xp: ModuleType, a: Any) -> Any:
     """A window into a larger array: rows are contiguous, the whole is not."""
-    wide = np.full([n + 3 for n in a.shape], np.nan, a.dtype)
+    wide = xp.full(tuple(n + 3 for n in a.shape), xp.nan, a.dtype)
     view = wide[tuple(slice(1, 1 + n) for n in a.shape)]
     view[...] = a
     return view
 
 
-STRIDES: dict[str, Callable[[Any], Any]] = {
-    "contiguous": np.copy,
+def reversed_along_all_axes(xp: ModuleType, a: Any) -> Any:
+    back = (slice(None, None, -1),) * a.ndim
+    return xp.ascontiguousarray(a[back])[back]
+
+
+def reversed_along_the_first_axis(xp: ModuleType, a: Any) -> Any:
+    return a[::-1].copy()[::-1]
+
+
+STRIDES: dict[str, Callable[[ModuleType, Any], Any]] = {
+    "contiguous": plain,
     "read-only": read_only,
-    "Fortran order": np.asfortranarray,
+    "Fortran order": fortran,
     "transposed": transposed,
     "gaps": with_gaps,
     "a part of a larger array": part,
-    "reversed along all axes": lambda a: np.ascontiguousarray(np.flip(a))[
-        (slice(None, None, -1),) * a.ndim
-    ],
-    "reversed along the first axis": lambda a: a[::-1].copy()[::-1],
+    "reversed along all axes": reversed_along_all_axes,
+    "reversed along the first axis": reversed_along_the_first_axis,
+    "one element on": offset,
     "unaligned": unaligned,
 }
 
+ON_HOST = ("read-only", "unaligned")
+"""CuPy's arrays have no flag that forbids writing. Unaligned ones are in
+``test_unaligned_on_gpu.py``, in a process of its own."""
 
-def changed(data: Any, how: Callable[[Any], Any], names: Any = ARGUMENTS) -> Any:
+each_strides = pytest.mark.parametrize("how", STRIDES)
+
+
+def strides(how: str, engine: Any) -> Callable[[Any], Any]:
+    if how in ON_HOST and not engine.on_host:
+        pytest.skip(f"{how} memory is tested on NumPy, see ON_HOST")
+    return functools.partial(STRIDES[how], engine.xp)
+
+
+def changed(data: Data, how: Callable[[Any], Any], names: Any = ARGUMENTS) -> Data:
     given = {name: getattr(data, name) for name in names}
     return data.replace(**{name: None if a is None else how(a) for name, a in given.items()})
 
 
-def same(data: Any, original: Any) -> bool:
+def same_bytes(engine: Any, data: Data, original: Data) -> bool:
     """Whether all arguments are what they were, to the bit."""
     pairs = ((getattr(data, n), getattr(original, n)) for n in ARGUMENTS)
-    return all(b is None or a.tobytes() == b.tobytes() for a, b in pairs)
+    return all(b is None or engine.get(a).tobytes() == engine.get(b).tobytes() for a, b in pairs)
 
 
-# These are about views of memory, which NumPy has; what the cuDNN engine does with CuPy's strides
-# goes through the same arguments.
 @each_network
-@pytest.mark.parametrize("how", STRIDES.values(), ids=STRIDES)
+@each_strides
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_strides_give_the_same_results_and_leave_the_arguments_alone(
-    spec: v2.RNNSpec, how: Callable[[Any], Any], layout: str, engine: Any
+    spec: v2.RNNSpec, how: str, layout: str, engine: Any
 ) -> None:
+    change = strides(how, engine)
     for lengths in ((4, 4), (2, 4, 0)):
-        original = draw(spec, lengths, steps=4, layout=layout)
+        original = draw(spec, lengths, steps=4, layout=layout).on(engine)
         wanted = run(engine, spec, original, layout=layout, lengths=lengths)
-        data = changed(original, how)
+        data = changed(original, change)
         results = run(engine, spec, data, layout=layout, lengths=lengths)
-        assert same(data, original)
+        assert same_bytes(engine, data, original)
         for name, value in wanted.items():
             assert value is None or largest(results[name], value) <= 1e-12, name
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("how", STRIDES.values(), ids=STRIDES)
-def test_the_same_holds_for_shorter_dtypes(
-    how: Callable[[Any], Any], dtype: str, engine: Any
-) -> None:
+@each_strides
+def test_the_same_holds_for_shorter_dtypes(how: str, dtype: str, engine: Any) -> None:
+    change = strides(how, engine)
     spec = NETWORKS["lstm 2 layers bi"].replace(dtype=dtype)
-    original = draw(spec, (2, 4, 0))
-    data = changed(original, how)
+    original = draw(spec, (2, 4, 0)).on(engine)
+    data = changed(original, change)
     results = run(engine, spec, data, lengths=(2, 4, 0))
-    assert same(data, original)
+    assert same_bytes(engine, data, original)
     wanted = run(engine, spec, original, lengths=(2, 4, 0))
     for name, value in wanted.items():
         assert largest(results[name], value) <= (1e-5 if dtype == "float32" else 1e-2), name
 
 
 @pytest.mark.parametrize("form", ["sequence", "step"])
-@pytest.mark.parametrize("how", STRIDES.values(), ids=STRIDES)
-def test_the_same_holds_for_unbatched_arguments(
-    how: Callable[[Any], Any], form: str, engine: Any
-) -> None:
+@each_strides
+def test_the_same_holds_for_unbatched_arguments(how: str, form: str, engine: Any) -> None:
+    change = strides(how, engine)
     spec = NETWORKS["lstm projected bi"]
-    data = draw(spec, (4,))
+    data = draw(spec, (4,)).on(engine)
     at: Any = (slice(None), 0) if form == "sequence" else (0, 0)
     states = {name: getattr(data, name)[:, 0] for name in ("hx", "cx", "dhy", "dcy")}
     original = data.replace(x=data.x[at], dy=data.dy[at], **states)
-    data = changed(original, how)
+    data = changed(original, change)
     results, wanted = run(engine, spec, data), run(engine, spec, original)
-    assert same(data, original)
+    assert same_bytes(engine, data, original)
     for name, value in wanted.items():
         assert largest(results[name], value) <= 1e-12, name
 
@@ -140,16 +178,16 @@ def test_the_same_holds_for_unbatched_arguments(
 def test_broadcast_arguments_with_strides_of_zero_give_what_their_copies_give(
     spec: v2.RNNSpec, engine: Any
 ) -> None:
-    data = draw(spec, (4, 4, 4))
+    data = draw(spec, (4, 4, 4)).on(engine)
     names = ("x", "hx", "cx", "dy", "dhy", "dcy")
     for axes in ((1,), (0, 1), (0, 1, 2)):
 
         def spread(a: Any, axes: Any = axes) -> Any:
             first = a[tuple(slice(1) if axis in axes else slice(None) for axis in range(3))]
-            return np.broadcast_to(first, a.shape)
+            return engine.xp.broadcast_to(first, a.shape)
 
         broadcast = changed(data, spread, names)
-        copied = changed(broadcast, np.copy, names)
+        copied = changed(broadcast, lambda a: a.copy(), names)
         results, wanted = run(engine, spec, broadcast), run(engine, spec, copied)
         for name, value in wanted.items():
             assert value is None or largest(results[name], value) <= 1e-12, name
@@ -157,9 +195,10 @@ def test_broadcast_arguments_with_strides_of_zero_give_what_their_copies_give(
 
 def test_the_gradient_of_a_sum_may_be_one_number_seen_everywhere(engine: Any) -> None:
     spec = NETWORKS["gru"]
-    data = draw(spec, (4, 2))
-    ones = data.replace(dy=np.ones_like(data.dy))
-    scalar = data.replace(dy=np.broadcast_to(1.0, data.dy.shape))
+    data = draw(spec, (4, 2)).on(engine)
+    ones = data.replace(dy=engine.xp.ones_like(data.dy))
+    one = engine.put(np.ones(()))
+    scalar = data.replace(dy=engine.xp.broadcast_to(one, data.dy.shape))
     wanted = run(engine, spec, ones, lengths=(4, 2))
     for name, value in run(engine, spec, scalar, lengths=(4, 2)).items():
         assert value is None or np.array_equal(value, wanted[name]), name
@@ -170,13 +209,13 @@ def test_the_gradient_of_a_sum_may_be_one_number_seen_everywhere(engine: Any) ->
 
 def test_one_array_may_be_several_arguments(engine: Any) -> None:
     spec = v2.RNNSpec("lstm", 4, 4, dtype="float64")
-    data = draw(spec, (1, 1, 1))
+    data = draw(spec, (1, 1, 1)).on(engine)
     shared = data.hx
     once = data.replace(x=shared, hx=shared, cx=shared, dy=shared, dhy=shared, dcy=shared)
     before = shared.copy()
     results = run(engine, spec, once)
-    assert np.array_equal(shared, before)
-    apart = changed(once, np.copy)
+    assert np.array_equal(engine.get(shared), engine.get(before))
+    apart = changed(once, lambda a: a.copy())
     for name, value in run(engine, spec, apart).items():
         assert np.array_equal(results[name], value), name
 
@@ -201,20 +240,12 @@ def test_results_may_be_their_own_gradients(spec: v2.RNNSpec, lengths: Any, engi
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 def test_results_share_no_memory_with_arguments_or_each_other(
-    spec: v2.RNNSpec, layout: str, training: bool
+    spec: v2.RNNSpec, layout: str, training: bool, engine: Any
 ) -> None:
     for lengths in ((4, 4), (2, 4, 0), (0, 0), (1,)):
-        data = draw(spec, lengths, layout=layout)
-        out = v2.rnn_forward(
-            spec,
-            data.w,
-            data.x,
-            data.hx,
-            data.cx,
-            lengths=lengths,
-            layout=layout,
-            training=training,
-        )
+        data = draw(spec, lengths, layout=layout).on(engine)
+        how = {"lengths": lengths, "layout": layout}
+        out = forward(engine, spec, data, training=training, **how)
         arrays = [a for a in out if a is not None]
         if training:
             gradients = v2.rnn_backward(out, data.dy, data.dhy, data.dcy)
@@ -222,18 +253,19 @@ def test_results_share_no_memory_with_arguments_or_each_other(
         given = [getattr(data, name) for name in ARGUMENTS if getattr(data, name) is not None]
         for k, array in enumerate(arrays):
             for other in (*given, *arrays[k + 1 :]):
-                assert not np.shares_memory(array, other)
+                assert not engine.shares(array, other)
 
 
 def test_later_calls_do_not_change_earlier_results(engine: Any) -> None:
     spec = NETWORKS["lstm 2 layers bi"]
-    data = draw(spec, (4, 2))
-    first = run(engine, spec, data, lengths=(4, 2))
-    before = {name: value.copy() for name, value in first.items()}
+    data = draw(spec, (4, 2)).on(engine)
+    out = forward(engine, spec, data, lengths=(4, 2))
+    arrays = (*out, *v2.rnn_backward(out, data.dy, data.dhy, data.dcy))
+    before = [engine.get(array).copy() for array in arrays]
     for seed in range(3):
         run(engine, spec, draw(spec, (4, 2), seed=seed + 1), lengths=(4, 2))
-    for name in OUTPUTS + GRADIENTS:
-        assert np.array_equal(first[name], before[name]), name
+    for name, array, value in zip(OUTPUTS + GRADIENTS, arrays, before, strict=True):
+        assert np.array_equal(engine.get(array), value), name
 
 
 def test_a_tape_does_not_care_what_happens_to_its_lengths(engine: Any) -> None:

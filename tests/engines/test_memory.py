@@ -1,4 +1,7 @@
-"""Memory stays flat over many training steps of every length."""
+"""Memory stays flat over many training steps of every length.
+
+On NumPy alone, whose memory ``tracemalloc`` counts; ``tests/gpu`` does the same on a device.
+"""
 
 from __future__ import annotations
 

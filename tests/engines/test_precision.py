@@ -11,8 +11,19 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.arrays import numpy_dtype
-from cudnn_compat.v2 import DTypeError, UnsupportedError
-from tests.engines.networks import NETWORKS, check, draw, each_network, expected, run
+from cudnn_compat.matrix.tolerances import kink_distance
+from cudnn_compat.v2 import ArgumentError, DTypeError, UnsupportedError
+from tests.engine import Engine
+from tests.engines.networks import (
+    NETWORKS,
+    check,
+    draw,
+    draw_away_from_kinks,
+    each_network,
+    expected,
+    forward,
+    run,
+)
 
 LENGTHS = (4, 0, 2)
 ARGUMENTS = ("w", "x", "hx", "cx", "dy", "dhy", "dcy")
@@ -32,14 +43,29 @@ def in_float32(data: Any) -> Any:
 def test_every_dtype_is_right_within_its_tolerance(
     spec: v2.RNNSpec, dtype: str, math: str, engine: Any
 ) -> None:
-    spec = spec.replace(dtype=dtype, math=math)
-    data = draw(spec, LENGTHS)
+    check_precision(spec.replace(dtype=dtype, math=math), engine)
+
+
+@pytest.mark.gpu
+@each_network
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_half_math_of_cudnn_is_right_within_its_tolerance(spec: v2.RNNSpec, dtype: str) -> None:
+    import cupy
+
+    check_precision(spec.replace(dtype=dtype, math="half"), Engine("cudnn", cupy))
+
+
+def check_precision(spec: v2.RNNSpec, engine: Any) -> None:
+    engine.needs(spec.dtype)
+    near = kink_distance(spec.dtype, spec.math, engine=engine.name, clip=spec.clip is not None)
+    data = draw_away_from_kinks(spec, LENGTHS, near)
     check(spec, engine, run(engine, spec, data, lengths=LENGTHS), expected(spec, data, LENGTHS))
 
 
 @each_network
 @each_dtype
 def test_results_have_the_dtype_of_the_spec(spec: v2.RNNSpec, dtype: str, engine: Any) -> None:
+    engine.needs(dtype)
     spec = spec.replace(dtype=dtype)
     for how in ({}, {"lengths": LENGTHS}):
         for value in run(engine, spec, draw(spec, LENGTHS), **how).values():
@@ -49,10 +75,9 @@ def test_results_have_the_dtype_of_the_spec(spec: v2.RNNSpec, dtype: str, engine
 @each_network
 @each_half
 def test_the_numpy_engine_computes_half_precision_in_float32_and_rounds_once(
-    spec: v2.RNNSpec, dtype: str, engine: Any
+    spec: v2.RNNSpec, dtype: str
 ) -> None:
-    if engine.name != "numpy":
-        pytest.skip("cuDNN rounds what passes from layer to layer")
+    engine = Engine("numpy", np)  # cuDNN rounds what passes from step to step
     half, single = spec.replace(dtype=dtype), spec.replace(dtype="float32")
     for lengths in (LENGTHS, (3, 3)):
         data = draw(half, lengths)
@@ -128,13 +153,14 @@ OTHERS = {
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize("name", ["w", "x", "hx", "cx"])
 def test_mixed_dtypes_are_refused_and_every_argument_is_listed_with_its_own(
-    name: str, other: Any
+    name: str, other: Any, engine: Any
 ) -> None:
+    engine.needs(other.name)
     spec = v2.RNNSpec("lstm", 3, 4)
     data = draw(spec, (3, 2))
     mixed = data.replace(**{name: getattr(data, name).astype(other)})
     with pytest.raises(DTypeError) as refusal:
-        v2.rnn_forward(spec, mixed.w, mixed.x, mixed.hx, mixed.cx)
+        forward(engine, spec, mixed)
     message = str(refusal.value)
     assert "dtype='float32'" in message
     for argument in ("w", "x", "hx", "cx"):
@@ -144,35 +170,59 @@ def test_mixed_dtypes_are_refused_and_every_argument_is_listed_with_its_own(
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize("name", ["dy", "dhy", "dcy"])
-def test_mixed_dtypes_of_gradients_are_listed_too(name: str, other: Any) -> None:
+def test_mixed_dtypes_of_gradients_are_listed_too(name: str, other: Any, engine: Any) -> None:
+    engine.needs(other.name)
     spec = v2.RNNSpec("lstm", 3, 4)
     data = draw(spec, (3, 2))
-    out = v2.rnn_forward(spec, data.w, data.x, training=True)
+    out = forward(engine, spec, data)
     given = {n: getattr(data, n) for n in ("dy", "dhy", "dcy")}
+    given[name] = given[name].astype(other)
     with pytest.raises(DTypeError) as refusal:
-        v2.rnn_backward(out, **(given | {name: given[name].astype(other)}))
+        v2.rnn_backward(out, **{n: engine.put(a) for n, a in given.items()})
     for argument in given:
         dtype = other.name if argument == name else "float32"
         assert f"{argument} {dtype}" in str(refusal.value)
 
 
-def test_arguments_that_are_not_given_are_not_listed() -> None:
+def test_arguments_that_are_not_given_are_not_listed(engine: Any) -> None:
     spec = v2.RNNSpec("lstm", 3, 4)
-    data = draw(spec, (3, 2))
+    data = draw(spec, (3, 2)).without("hx", "cx")
     with pytest.raises(DTypeError) as refusal:
-        v2.rnn_forward(spec, data.w, data.x.astype("float16"))
+        forward(engine, spec, data.replace(x=data.x.astype("float16")))
     assert "hx" not in str(refusal.value)
     assert "cx" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
-def test_all_arguments_of_one_dtype_that_is_not_the_spec_s_are_refused(dtype: str) -> None:
+def test_all_arguments_of_one_dtype_that_is_not_the_spec_s_are_refused(
+    dtype: str, engine: Any
+) -> None:
+    engine.needs(dtype)
     spec = v2.RNNSpec("gru", 3, 4)
     data = draw(spec.replace(dtype=dtype), (3, 2))
     with pytest.raises(DTypeError, match=f"dtype='float32'.*w {dtype}.*x {dtype}.*hx {dtype}"):
-        v2.rnn_forward(spec, data.w, data.x, data.hx)
+        forward(engine, spec, data)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["w", "x", "hx", "cx"])
+def test_arguments_on_host_and_gpu_are_refused_and_each_is_listed_with_its_device(
+    name: str,
+) -> None:
+    import cupy
+
+    spec = v2.RNNSpec("lstm", 3, 4)
+    data = draw(spec, (3, 2))
+    for put, where, elsewhere in ((cupy.asnumpy, "cpu", "cuda:0"), (cupy.asarray, "cuda:0", "cpu")):
+        other = cupy.asarray if put is cupy.asnumpy else cupy.asnumpy
+        given = {n: (put if n == name else other)(getattr(data, n)) for n in ("w", "x", "hx", "cx")}
+        with pytest.raises(ArgumentError, match="different devices") as refusal:
+            v2.rnn_forward(spec, **given)
+        for n in given:
+            assert f"{n} on {where if n == name else elsewhere}" in str(refusal.value)
+
+
+# CuPy's arrays are never of the other byte order.
 def test_arrays_of_the_other_byte_order_are_refused_in_words_that_show_the_difference() -> None:
     spec = v2.RNNSpec("gru", 3, 4)
     data = draw(spec, (3, 2))

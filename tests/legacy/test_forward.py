@@ -10,7 +10,8 @@ import pytest
 from cudnn_compat import legacy
 from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.legacy import CUDNN_GRU, CUDNN_LSTM, CUDNN_RNN_RELU, CUDNN_RNN_TANH, RNNDesc
-from tests.legacy.steps import GATES, HIDDEN, INPUT, Step, assert_close
+from tests.engine import Engine
+from tests.legacy.steps import GATES, HIDDEN, INPUT, Step, assert_close, assert_same, on_host
 
 CELLS = tuple(GATES)
 FORMS = tuple(itertools.product((None, 1, 5), ("vector", "column", "batch")))
@@ -24,9 +25,9 @@ def sigmoid(a: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize(("batch", "state"), FORMS)
 def test_a_step_gives_what_the_equations_say(
-    cell: str, batch: int | None, state: str, dtype: str
+    cell: str, batch: int | None, state: str, dtype: str, engine: Engine
 ) -> None:
-    step = Step(cell, batch, state, dtype)
+    step = Step(cell, batch, state, dtype, engine=engine)
     result = step.run_forward()
     assert type(result) is tuple
     for found, right in zip(result, step.right(), strict=True):
@@ -35,8 +36,10 @@ def test_a_step_gives_what_the_equations_say(
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize(("batch", "state"), FORMS)
-def test_training_and_inference_agree_exactly(cell: str, batch: int | None, state: str) -> None:
-    step = Step(cell, batch, state, "float32")
+def test_training_and_inference_agree(
+    cell: str, batch: int | None, state: str, engine: Engine
+) -> None:
+    step = Step(cell, batch, state, "float32", engine=engine)
     inference = step.run_forward()
     for reserve, result in (
         step.run_forward(train=True),
@@ -45,15 +48,15 @@ def test_training_and_inference_agree_exactly(cell: str, batch: int | None, stat
         assert reserve is not None
         assert len(result) == len(inference)
         for one, other in zip(result, inference, strict=True):
-            np.testing.assert_array_equal(one, other)
+            assert_same(one, other)
 
 
-def test_a_gru_has_one_bias_outside_the_reset_gate() -> None:
+def test_a_gru_has_one_bias_outside_the_reset_gate(engine: Engine) -> None:
     """n = tanh(W x + b + r * (R h)): where the bias stands distinguishes the two forms of GRU."""
-    step = Step("gru", 2)
-    x, h = step.x, step.h
-    (Wr, Wz, Wn), (Rr, Rz, Rn) = np.split(step.Wi, 3), np.split(step.Wh, 3)
-    br, bz, bn = (part[:, None] for part in np.split(step.b, 3))
+    step = Step("gru", 2, engine=engine)
+    x, h = on_host(step.x), on_host(step.h)
+    (Wr, Wz, Wn), (Rr, Rz, Rn) = (np.split(on_host(a), 3) for a in (step.Wi, step.Wh))
+    br, bz, bn = (part[:, None] for part in np.split(on_host(step.b), 3))
     r, z = sigmoid(Wr @ x + Rr @ h + br), sigmoid(Wz @ x + Rz @ h + bz)
     n = np.tanh(Wn @ x + bn + r * (Rn @ h))
     y, ho = step.run_forward()
@@ -61,16 +64,15 @@ def test_a_gru_has_one_bias_outside_the_reset_gate() -> None:
     assert_close(ho, (1 - z) * n + z * h)
 
 
-def test_the_gates_of_an_lstm_come_in_the_order_i_f_g_o() -> None:
-    step = Step("lstm", 2)
-    sums = step.Wi @ step.x + step.Wh @ step.h + step.b[:, None]
-    i, f, g, o = np.split(sums, 4)
-    assert step.c is not None
-    c = sigmoid(f) * step.c + sigmoid(i) * np.tanh(g)
+def test_the_gates_of_an_lstm_come_in_the_order_i_f_g_o(engine: Engine) -> None:
+    step = Step("lstm", 2, engine=engine)
+    Wi, Wh, b, x, h, c = map(on_host, (step.Wi, step.Wh, step.b, step.x, step.h, step.c))
+    i, f, g, o = np.split(Wi @ x + Wh @ h + b[:, None], 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
     y, ho, co = step.run_forward()
     assert_close(co, c)
     assert_close(ho, sigmoid(o) * np.tanh(c))
-    np.testing.assert_array_equal(y, ho)
+    np.testing.assert_array_equal(on_host(y), on_host(ho))
 
 
 @pytest.mark.parametrize(
@@ -87,94 +89,97 @@ def test_a_plain_cell_applies_the_function_that_its_mode_names(mode: int, functi
 @pytest.mark.parametrize("batch", [None, 1, 5])
 @pytest.mark.parametrize("train", [False, True])
 def test_an_lstm_without_c_starts_from_a_zero_cell_and_returns_two(
-    batch: int | None, train: bool
+    batch: int | None, train: bool, engine: Engine
 ) -> None:
-    step = Step("lstm", batch, with_cell=False)
+    step = Step("lstm", batch, with_cell=False, engine=engine)
     result = step.run_forward(train=train)
     y, ho = result[1] if train else result
-    zero = np.zeros_like(step.h)
+    zero = engine.xp.zeros_like(step.h)
     y_with, ho_with, _ = legacy.forward(step.desc, step.x, step.h, zero)
-    np.testing.assert_array_equal(y, y_with)
-    np.testing.assert_array_equal(ho, ho_with)
+    assert_same(y, y_with)
+    assert_same(ho, ho_with)
 
 
 @pytest.mark.parametrize("state", ["vector", "column"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_an_unbatched_state_gives_what_its_copies_over_the_batch_give(
-    cell: str, state: str
+    cell: str, state: str, engine: Engine
 ) -> None:
-    step = Step(cell, 5, state)
-    copies = [np.repeat(s.reshape(HIDDEN, 1), 5, axis=1) for s in step.states]
+    step = Step(cell, 5, state, engine=engine)
+    copies = [engine.xp.repeat(s.reshape(HIDDEN, 1), 5, axis=1) for s in step.states]
     for one, other in zip(
         step.run_forward(), legacy.forward(step.desc, step.x, *copies), strict=True
     ):
-        np.testing.assert_array_equal(one, other)
+        assert_same(one, other)
 
 
-def test_h_and_c_may_be_broadcast_differently() -> None:
-    step = Step("lstm", 5)
+def test_h_and_c_may_be_broadcast_differently(engine: Engine) -> None:
+    step = Step("lstm", 5, engine=engine)
     vector = step.draw(HIDDEN)
     found = legacy.forward(step.desc, step.x, step.h, vector)
-    right = legacy.forward(step.desc, step.x, step.h, np.outer(vector, np.ones(5)))
+    columns = engine.put(np.outer(on_host(vector), np.ones(5)))
+    right = legacy.forward(step.desc, step.x, step.h, columns)
     for one, other in zip(found, right, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_same(one, other)
 
 
-def test_a_first_state_without_a_batch_may_be_followed_by_one_with_it() -> None:
-    step = Step("lstm", 5, "vector")
+def test_a_first_state_without_a_batch_may_be_followed_by_one_with_it(engine: Engine) -> None:
+    step = Step("lstm", 5, "vector", engine=engine)
     y, h, c = step.run_forward()
     assert h.shape == c.shape == (HIDDEN, 5)
     y, h, c = legacy.forward(step.desc, step.x, h, c)
     assert y.shape == h.shape == c.shape == (HIDDEN, 5)
 
 
-def test_a_fortran_ordered_x_is_not_copied() -> None:
-    step = Step("gru", 5)
+def test_a_fortran_ordered_x_is_not_copied(engine: Engine) -> None:
+    step = Step("gru", 5, engine=engine)
     reserve, (y, ho) = legacy.forwardTrain(step.desc, step.x, step.h)
     tape = reserve._out._tape
-    assert np.shares_memory(tape.x, step.x)
-    assert np.shares_memory(tape.hx, step.h)
-    assert np.shares_memory(reserve._out.y, y)
-    assert np.shares_memory(reserve._out.hy, ho)
+    assert engine.shares(tape.x, step.x)
+    assert engine.shares(tape.hx, step.h)
+    assert engine.shares(reserve._out.y, y)
+    assert engine.shares(reserve._out.hy, ho)
     assert y.flags.f_contiguous
     assert ho.flags.f_contiguous
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_any_strides_are_read_right(cell: str) -> None:
-    step = Step(cell, 5)
-    wide = np.zeros((2 * INPUT, 15))
+def test_any_strides_are_read_right(cell: str, engine: Engine) -> None:
+    step = Step(cell, 5, engine=engine)
+    xp = engine.xp
+    wide = xp.zeros((2 * INPUT, 15))
     wide[::2, ::3] = step.x
-    tall = np.zeros((HIDDEN, 10))
+    tall = xp.zeros((HIDDEN, 10))
     tall[:, ::-2] = step.h
-    states = [tall[:, ::-2], *(np.ascontiguousarray(s) for s in step.states[1:])]
+    states = [tall[:, ::-2], *(xp.ascontiguousarray(s) for s in step.states[1:])]
     found = legacy.forward(step.desc, wide[::2, ::3], *states)
     for one, other in zip(found, step.run_forward(), strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_same(one, other)
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_no_argument_is_changed(cell: str) -> None:
-    step = Step(cell, 5)
+def test_no_argument_is_changed(cell: str, engine: Engine) -> None:
+    step = Step(cell, 5, engine=engine)
     given = [step.x, *step.states, step.desc.params]
     before = [array.copy() for array in given]
     for array in given:
-        array.flags.writeable = False
+        if engine.on_host:  # CuPy's arrays have no such flag
+            array.flags.writeable = False
     step.run_forward(train=True)
     for array, old in zip(given, before, strict=True):
-        np.testing.assert_array_equal(array, old)
+        np.testing.assert_array_equal(on_host(array), on_host(old))
 
 
-def test_results_are_new_memory_each_time() -> None:
-    step = Step("tanh", 5)
+def test_results_are_new_memory_each_time(engine: Engine) -> None:
+    step = Step("tanh", 5, engine=engine)
     first, second = step.run_forward(), step.run_forward()
     arrays = [*first, *second, step.x, step.h, step.desc.params]
     for one, other in itertools.combinations(arrays, 2):
-        assert not np.shares_memory(one, other)
+        assert not engine.shares(one, other)
 
 
-def test_a_batch_of_none_gives_empty_results() -> None:
-    step = Step("lstm", 0)
+def test_a_batch_of_none_gives_empty_results(engine: Engine) -> None:
+    step = Step("lstm", 0, engine=engine)
     assert [array.shape for array in step.run_forward()] == [(HIDDEN, 0)] * 3
 
 
@@ -192,11 +197,11 @@ def test_arrays_of_a_subclass_are_taken_as_plain_ones() -> None:
 
 @pytest.mark.parametrize("shape", [(INPUT + 1, 5), (5, INPUT), (INPUT + 1,), (), (INPUT, 5, 1)])
 def test_an_x_of_a_wrong_shape_is_refused_in_the_callers_own_dimensions(
-    shape: tuple[int, ...],
+    shape: tuple[int, ...], engine: Engine
 ) -> None:
-    step = Step("tanh", 5)
+    step = Step("tanh", 5, engine=engine)
     with pytest.raises(ArgumentError, match="x has shape ") as caught:
-        legacy.forward(step.desc, np.zeros(shape), step.h)
+        legacy.forward(step.desc, engine.xp.zeros(shape), step.h)
     assert str(shape) in str(caught.value)
     assert "(3,) or (3, batch)" in str(caught.value)
 
@@ -205,9 +210,11 @@ def test_an_x_of_a_wrong_shape_is_refused_in_the_callers_own_dimensions(
 @pytest.mark.parametrize(
     "shape", [(HIDDEN + 1, 5), (HIDDEN, 4), (5, HIDDEN), (HIDDEN + 1,), (), (HIDDEN, 5, 1)]
 )
-def test_a_state_of_a_wrong_shape_is_refused_by_name(name: str, shape: tuple[int, ...]) -> None:
-    step = Step("lstm", 5)
-    states = {"h": step.h, "c": step.c, name: np.zeros(shape)}
+def test_a_state_of_a_wrong_shape_is_refused_by_name(
+    name: str, shape: tuple[int, ...], engine: Engine
+) -> None:
+    step = Step("lstm", 5, engine=engine)
+    states = {"h": step.h, "c": step.c, name: engine.xp.zeros(shape)}
     with pytest.raises(ArgumentError, match=f"^{name} has shape ") as caught:
         legacy.forward(step.desc, step.x, **states)
     for words in (str(shape), "(4,), (4, 1), (4, 5)", "batch of 5"):
@@ -235,8 +242,8 @@ def test_a_cell_state_for_a_cell_without_one_is_refused(mode: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["x", "h", "c"])
-def test_mixed_dtypes_are_refused_and_each_is_listed(name: str) -> None:
-    step = Step("lstm", 5, dtype="float32")
+def test_mixed_dtypes_are_refused_and_each_is_listed(name: str, engine: Engine) -> None:
+    step = Step("lstm", 5, dtype="float32", engine=engine)
     arguments = {"x": step.x, "h": step.h, "c": step.c}
     arguments[name] = arguments[name].astype("float64")
     with pytest.raises(DTypeError, match="descriptor has dtype='float32'") as caught:
@@ -247,8 +254,8 @@ def test_mixed_dtypes_are_refused_and_each_is_listed(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0, 3.0], 1.0, None, "x", np.ma.masked_array(np.ones(3))])
 @pytest.mark.parametrize("name", ["x", "h"])
-def test_what_is_no_array_is_refused_by_name(name: str, wrong: object) -> None:
-    step = Step("tanh", None)
+def test_what_is_no_array_is_refused_by_name(name: str, wrong: object, engine: Engine) -> None:
+    step = Step("tanh", None, engine=engine)
     with pytest.raises(DTypeError, match=f"^{name} is a"):
         legacy.forward(step.desc, **{"x": step.x, "h": step.h, name: wrong})
 
@@ -263,3 +270,18 @@ def test_a_pair_of_states_is_answered_with_how_to_pass_them() -> None:
 def test_what_is_no_descriptor_is_refused(wrong: object) -> None:
     with pytest.raises(DTypeError, match=r"desc is a .*RNNDesc"):
         legacy.forward(wrong, np.zeros(3, "float32"), np.zeros(4, "float32"))
+
+
+@pytest.mark.gpu
+def test_arrays_on_the_host_for_a_descriptor_on_the_gpu_are_refused_and_the_other_way_round() -> (
+    None
+):
+    import cupy
+
+    host, gpu = Step("lstm", 5), Step("lstm", 5, engine=Engine("cudnn", cupy))
+    for step, other, where in ((gpu, host, "cuda:0"), (host, gpu, "cpu")):
+        with pytest.raises(ArgumentError, match=rf"weights are on {where}.*x on") as caught:
+            legacy.forward(step.desc, other.x, step.h, step.c)
+        assert "h on " + where in str(caught.value)
+        with pytest.raises(ArgumentError, match=rf"weights are on {where}.*Wi on"):
+            legacy.setweights(step.desc, other.Wi, step.Wh, step.b)

@@ -7,6 +7,7 @@ import pytest
 
 from cudnn_compat.errors import ArgumentError, CompatError, DTypeError
 from cudnn_compat.legacy import RNNDesc, hBatch, hDesc, ngates, xDesc
+from tests.engine import Engine
 from tests.legacy.steps import GATES, HIDDEN, INPUT, MODES
 
 X, VECTOR_X = np.ones((INPUT, 5), "float32"), np.ones(INPUT, "float32")
@@ -25,24 +26,28 @@ def test_ngates_of_anything_else_is_refused(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("shape", [(HIDDEN,), (HIDDEN, 1), (HIDDEN, 5)])
-def test_hbatch_gives_a_state_the_batch_of_x_in_memory_of_its_own(shape: tuple[int, ...]) -> None:
+def test_hbatch_gives_a_state_the_batch_of_x_in_memory_of_its_own(
+    shape: tuple[int, ...], engine: Engine
+) -> None:
     h = np.arange(np.prod(shape), dtype="float32").reshape(shape)
-    found = hBatch(X, h)
+    given = engine.put(h)
+    found = hBatch(engine.put(X), given)
+    assert type(found) is engine.xp.ndarray
     assert found.shape == (HIDDEN, 5)
     assert found.dtype == "float32"
     assert found.flags.f_contiguous
     for column in range(5):
         np.testing.assert_array_equal(
-            found[:, column], h.reshape(HIDDEN, -1)[:, column % h[0].size]
+            engine.get(found)[:, column], h.reshape(HIDDEN, -1)[:, column % h[0].size]
         )
     found[...] = -1
-    assert h.max() > 0
+    assert engine.get(given).max() > 0
 
 
 @pytest.mark.parametrize("shape", [(HIDDEN,), (HIDDEN, 1)])
-def test_hbatch_of_a_vector_x_is_h_itself(shape: tuple[int, ...]) -> None:
-    h = np.zeros(shape)
-    assert hBatch(VECTOR_X, h) is h
+def test_hbatch_of_a_vector_x_is_h_itself(shape: tuple[int, ...], engine: Engine) -> None:
+    h = engine.xp.zeros(shape)
+    assert hBatch(engine.put(VECTOR_X), h) is h
 
 
 @pytest.mark.parametrize(
@@ -69,8 +74,8 @@ def test_hbatch_refuses_what_does_not_go_together(x, h, error, words: str) -> No
         ((HIDDEN, 5, 2), (2, 5, HIDDEN)),
     ],
 )
-def test_hdesc_gives_a_descriptor_and_the_state_itself(shape, dims) -> None:
-    h = np.zeros(shape, "float64")
+def test_hdesc_gives_a_descriptor_and_the_state_itself(shape, dims, engine: Engine) -> None:
+    h = engine.xp.zeros(shape, "float64")
     descriptor, same = hDesc(h)
     assert same is h
     assert (descriptor.dtype, descriptor.dims) == ("float64", dims)
@@ -90,10 +95,10 @@ def test_hdesc_refuses_other_integers_shapes_and_objects() -> None:
         hDesc([0.0])
 
 
-def test_xdesc_gives_one_descriptor_of_the_step() -> None:
-    (descriptor,) = xDesc(X)
+def test_xdesc_gives_one_descriptor_of_the_step(engine: Engine) -> None:
+    (descriptor,) = xDesc(engine.put(X))
     assert (descriptor.dtype, descriptor.dims) == ("float32", (5, INPUT, 1))
-    (descriptor,) = xDesc(VECTOR_X)
+    (descriptor,) = xDesc(engine.put(VECTOR_X))
     assert descriptor.dims == (1, INPUT, 1)
 
 

@@ -7,6 +7,7 @@ import gc
 import math
 import pickle
 import weakref
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,14 +15,15 @@ import pytest
 from cudnn_compat import legacy, v2
 from cudnn_compat.errors import ArgumentError, CompatError, DTypeError
 from cudnn_compat.legacy import CUDNN_GRU, CUDNN_LSTM, CUDNN_RNN_RELU, CUDNN_RNN_TANH, RNNDesc
-from tests.legacy.steps import GATES, HIDDEN, INPUT, MODES, Step
+from tests.engine import Engine
+from tests.legacy.steps import GATES, HIDDEN, INPUT, MODES, Step, assert_same, on_host
 
 
 class Named(RNNDesc):
     """A descriptor with something of its own, as downstream code makes them."""
 
-    def __init__(self, mode: int, name: str) -> None:
-        super().__init__(mode, INPUT, HIDDEN)
+    def __init__(self, mode: int, name: str, xp: ModuleType = np) -> None:
+        super().__init__(mode, INPUT, HIDDEN, xp=xp)
         self.name = name
 
 
@@ -35,9 +37,10 @@ def test_the_modes_have_the_numbers_that_cudnn_gave_them() -> None:
 
 
 @pytest.mark.parametrize("cell", GATES)
-def test_a_new_descriptor_has_zeroed_weights_with_two_biases(cell: str) -> None:
-    desc = RNNDesc(MODES[cell], INPUT, HIDDEN)
+def test_a_new_descriptor_has_zeroed_weights_with_two_biases(cell: str, engine: Engine) -> None:
+    desc = RNNDesc(MODES[cell], INPUT, HIDDEN, xp=engine.xp)
     rows = GATES[cell] * HIDDEN
+    assert type(desc.params) is engine.xp.ndarray
     assert (desc.mode, desc.input, desc.hidden) == (MODES[cell], INPUT, HIDDEN)
     assert desc.params.shape == (rows * (INPUT + HIDDEN + 2),)
     assert desc.params.dtype == "float32"
@@ -47,20 +50,27 @@ def test_a_new_descriptor_has_zeroed_weights_with_two_biases(cell: str) -> None:
 
 
 @pytest.mark.parametrize("cell", GATES)
-def test_weights_and_bias_are_views_at_the_places_that_cudnn_gives_them(cell: str) -> None:
-    desc = RNNDesc(MODES[cell], INPUT, HIDDEN)
+def test_weights_and_bias_are_views_at_the_places_that_cudnn_gives_them(
+    cell: str, engine: Engine
+) -> None:
+    desc = RNNDesc(MODES[cell], INPUT, HIDDEN, xp=engine.xp)
     rows = GATES[cell] * HIDDEN
-    desc.params[:] = np.arange(len(desc.params))
+    desc.params[:] = engine.xp.arange(len(desc.params))
     Wi, Wh = desc.weights
     start, end = rows * INPUT, rows * (INPUT + HIDDEN)
     # Column-major, as Julia's reshape of the same memory.
-    np.testing.assert_array_equal(Wi, np.arange(start).reshape(INPUT, rows, order="F"))
-    np.testing.assert_array_equal(Wh, np.arange(start, end).reshape(HIDDEN, rows, order="F"))
-    np.testing.assert_array_equal(desc.bias, np.arange(end, end + rows))
+    in_columns = [
+        np.arange(start).reshape(INPUT, rows, order="F"),
+        np.arange(start, end).reshape(HIDDEN, rows, order="F"),
+        np.arange(end, end + rows),
+    ]
+    for view, wanted in zip((Wi, Wh, desc.bias), in_columns, strict=True):
+        np.testing.assert_array_equal(on_host(view), wanted)
     for view in (Wi, Wh, desc.bias):
         view[...] = -1
-    np.testing.assert_array_equal(desc.params[: end + rows], -1)
-    np.testing.assert_array_equal(desc.params[end + rows :], np.arange(end + rows, end + 2 * rows))
+    params = on_host(desc.params)
+    np.testing.assert_array_equal(params[: end + rows], -1)
+    np.testing.assert_array_equal(params[end + rows :], np.arange(end + rows, end + 2 * rows))
 
 
 def test_the_spec_is_full_precision_with_two_biases() -> None:
@@ -165,8 +175,8 @@ def test_a_descriptor_is_a_key_of_a_weak_dictionary_and_equal_only_to_itself(mak
     assert not as_value
 
 
-def test_a_descriptor_is_not_kept_alive_by_what_it_computed() -> None:
-    step = Step("lstm", 5)
+def test_a_descriptor_is_not_kept_alive_by_what_it_computed(engine: Engine) -> None:
+    step = Step("lstm", 5, engine=engine)
     result = step.run_forward()
     desc = weakref.ref(step.desc)
     del step
@@ -178,11 +188,11 @@ def test_a_descriptor_is_not_kept_alive_by_what_it_computed() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: RNNDesc(CUDNN_LSTM, INPUT, HIDDEN, dtype="float64"),
-        lambda: RNNDesc["float32"](CUDNN_GRU, INPUT, HIDDEN),
-        lambda: RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=2),
-        lambda: Named(CUDNN_RNN_RELU, "mine"),
-        lambda: Doubles(CUDNN_RNN_TANH, INPUT, HIDDEN),
+        lambda xp: RNNDesc(CUDNN_LSTM, INPUT, HIDDEN, dtype="float64", xp=xp),
+        lambda xp: RNNDesc["float32"](CUDNN_GRU, INPUT, HIDDEN, xp=xp),
+        lambda xp: RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=2, xp=xp),
+        lambda xp: Named(CUDNN_RNN_RELU, "mine", xp),
+        lambda xp: Doubles(CUDNN_RNN_TANH, INPUT, HIDDEN, xp=xp),
     ],
 )
 @pytest.mark.parametrize(
@@ -190,41 +200,42 @@ def test_a_descriptor_is_not_kept_alive_by_what_it_computed() -> None:
     [copy.deepcopy, *(lambda d, p=p: pickle.loads(pickle.dumps(d, p)) for p in range(6))],
 )
 def test_deep_copies_and_pickles_have_weights_of_their_own_and_views_of_those(
-    make, duplicate
+    make, duplicate, engine: Engine
 ) -> None:
-    desc = make()
-    desc.params[:] = np.arange(len(desc.params))
+    desc = make(engine.xp)
+    desc.params[:] = engine.xp.arange(len(desc.params))
     twin = duplicate(desc)
     assert type(twin) is type(desc)
     assert getattr(twin, "name", None) == getattr(desc, "name", None)
     assert twin.spec == desc.spec
-    np.testing.assert_array_equal(twin.params, desc.params)
-    assert not np.shares_memory(twin.params, desc.params)
+    np.testing.assert_array_equal(on_host(twin.params), on_host(desc.params))
+    assert type(twin.params) is engine.xp.ndarray
+    assert not engine.shares(twin.params, desc.params)
     for view in (*twin.weights, twin.bias):
-        assert np.shares_memory(view, twin.params)
+        assert engine.shares(view, twin.params)
         view[...] = -1
-    np.testing.assert_array_equal(desc.params, np.arange(len(desc.params)))
+    np.testing.assert_array_equal(on_host(desc.params), np.arange(len(desc.params)))
 
 
-def test_a_shallow_copy_shares_the_weights() -> None:
-    desc = Named(CUDNN_GRU, "mine")
+def test_a_shallow_copy_shares_the_weights(engine: Engine) -> None:
+    desc = Named(CUDNN_GRU, "mine", engine.xp)
     twin = copy.copy(desc)
     assert type(twin) is Named
     assert twin is not desc
     assert twin.name == "mine"
     assert twin.params is desc.params
     for view in (*twin.weights, twin.bias):
-        assert np.shares_memory(view, desc.params)
+        assert engine.shares(view, desc.params)
 
 
 @pytest.mark.parametrize(
     "duplicate", [copy.copy, copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))]
 )
-def test_duplicates_compute_what_the_original_computes(duplicate) -> None:
-    step = Step("gru", 5)
+def test_duplicates_compute_what_the_original_computes(duplicate, engine: Engine) -> None:
+    step = Step("gru", 5, engine=engine)
     twin = duplicate(step.desc)
     for one, other in zip(legacy.forward(twin, step.x, step.h), step.run_forward(), strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_same(one, other)
 
 
 def test_the_pickle_of_something_else_is_refused() -> None:
@@ -239,62 +250,64 @@ def test_a_descriptor_says_what_it_describes() -> None:
     )
 
 
-def test_several_layers_work_once_all_weights_are_set_and_say_how_until_then() -> None:
-    desc = RNNDesc(CUDNN_LSTM, INPUT, HIDDEN, layers=2, dtype="float64")
+def test_several_layers_work_once_all_weights_are_set_and_say_how_until_then(
+    engine: Engine,
+) -> None:
+    desc = RNNDesc(CUDNN_LSTM, INPUT, HIDDEN, layers=2, dtype="float64", xp=engine.xp)
     rng = np.random.default_rng(1)
-    x, h = rng.normal(size=(INPUT, 5)), rng.normal(size=(HIDDEN, 5, 2))
+    x, h = (engine.put(rng.normal(size=size)) for size in ((INPUT, 5), (HIDDEN, 5, 2)))
     assert desc.params.shape == (v2.weight_size(desc.spec),)
     named = v2.named_weights(desc.spec, desc.params)
     for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0"):
-        named[name][...] = rng.normal(size=named[name].shape)
+        named[name][...] = engine.put(rng.normal(size=named[name].shape))
     # What the old library computed in silence: a second layer of zeros.
     with pytest.raises(ArgumentError, match=r"layer 1 \(of 2\) are all zero.*v2\.named_weights"):
         legacy.forward(desc, x, h, h)
     for name in ("weight_ih_l1", "weight_hh_l1", "bias_ih_l1"):
-        named[name][...] = rng.normal(size=named[name].shape)
+        named[name][...] = engine.put(rng.normal(size=named[name].shape))
     y, ho, co = legacy.forward(desc, x, h, h)
     right = v2.rnn_forward(desc.spec, desc.params, x.T[None], h.T, h.T)
     for found, wanted in ((y, right.y[0].T), (ho, right.hy.T), (co, right.cy.T)):
-        np.testing.assert_array_equal(found, wanted)
+        assert_same(found, wanted)
     assert ho.shape == co.shape == (HIDDEN, 5, 2)
 
 
 @pytest.mark.parametrize("shape", [(HIDDEN,), (HIDDEN, 1), (HIDDEN, 5)])
-def test_a_state_without_layers_is_each_layers(shape: tuple[int, ...]) -> None:
+def test_a_state_without_layers_is_each_layers(shape: tuple[int, ...], engine: Engine) -> None:
     desc, rng = (
-        RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=3, dtype="float64"),
+        RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=3, dtype="float64", xp=engine.xp),
         np.random.default_rng(2),
     )
-    desc.params[:] = rng.normal(size=desc.params.shape)
-    x, h = rng.normal(size=(INPUT, 5)), rng.normal(size=shape)
-    full = np.empty((HIDDEN, 5, 3))
+    desc.params[:] = engine.put(rng.normal(size=desc.params.shape))
+    x, h = engine.put(rng.normal(size=(INPUT, 5))), engine.put(rng.normal(size=shape))
+    full = engine.xp.empty((HIDDEN, 5, 3))
     full[...] = h.reshape(*shape, *[1] * (3 - len(shape)))
     (y, ho), back = legacy.pullback(desc, x, h)
     (y_full, ho_full), back_full = legacy.pullback(desc, x, full)
-    np.testing.assert_array_equal(y, y_full)
-    np.testing.assert_array_equal(ho, ho_full)
+    assert_same(y, y_full)
+    assert_same(ho, ho_full)
     one, other = back(y, ho), back_full(y, ho)
     assert one.h.shape == (HIDDEN, 5, 3)
     for found, right in zip(one, other, strict=True):
-        np.testing.assert_array_equal(found, right)
+        assert_same(found, right)
 
 
-def test_gradients_of_upper_layers_are_in_the_flat_gradient() -> None:
+def test_gradients_of_upper_layers_are_in_the_flat_gradient(engine: Engine) -> None:
     desc, rng = (
-        RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=2, dtype="float64"),
+        RNNDesc(CUDNN_GRU, INPUT, HIDDEN, layers=2, dtype="float64", xp=engine.xp),
         np.random.default_rng(3),
     )
-    desc.params[:] = rng.normal(size=desc.params.shape)
-    x, h = rng.normal(size=(INPUT, 5)), rng.normal(size=(HIDDEN, 5, 2))
+    desc.params[:] = engine.put(rng.normal(size=desc.params.shape))
+    x, h = (engine.put(rng.normal(size=size)) for size in ((INPUT, 5), (HIDDEN, 5, 2)))
     (y, ho), back = legacy.pullback(desc, x, h)
     gradients = back(y, ho)
     out = v2.rnn_forward(desc.spec, desc.params, x.T[None], h.T, training=True)
     right = v2.rnn_backward(out, y.T[None], ho.T)
-    np.testing.assert_array_equal(gradients.dw, right.dw)
+    assert_same(gradients.dw, right.dw)
     reserve, _ = legacy.forwardTrain(desc, x, h)
     legacy.backwardData(desc, y, y, ho, h, reserve)
     found = legacy.backwardWeights(desc, x, h, y, reserve)
-    np.testing.assert_array_equal(found.dw, right.dw)
+    assert_same(found.dw, right.dw)
     (dWi, dWh), db = found
     for value in (dWi, dWh, db):
-        assert np.shares_memory(value, found.dw)
+        assert engine.shares(value, found.dw)

@@ -10,22 +10,26 @@ import pytest
 from cudnn_compat import legacy
 from cudnn_compat.errors import ArgumentError, DTypeError, UnsupportedError
 from cudnn_compat.legacy import CUDNN_GRU, CUDNN_LSTM, CUDNN_RNN_TANH, RNNDesc
-from tests.legacy.steps import GATES, HIDDEN, INPUT, MODES, Step, assert_close
+from tests.engine import Engine
+from tests.legacy.steps import GATES, HIDDEN, INPUT, MODES, Step, assert_close, on_host
 
 
 @pytest.mark.parametrize("cell", GATES)
-def test_setweights_fills_the_views_and_leaves_the_second_bias_zero(cell: str) -> None:
-    step = Step(cell)
+def test_setweights_fills_the_views_and_leaves_the_second_bias_zero(
+    cell: str, engine: Engine
+) -> None:
+    step = Step(cell, engine=engine)
     desc, rows = step.desc, GATES[cell] * HIDDEN
-    flat = [np.ascontiguousarray(array).ravel() for array in (step.Wi, step.Wh, step.b)]
-    np.testing.assert_array_equal(desc.params, np.concatenate([*flat, np.zeros(rows)]))
-    np.testing.assert_array_equal(desc.weights[0], step.Wi.T)
-    np.testing.assert_array_equal(desc.weights[1], step.Wh.T)
-    np.testing.assert_array_equal(desc.bias, step.b)
+    Wi, Wh, b = map(on_host, (step.Wi, step.Wh, step.b))
+    flat = [np.ascontiguousarray(array).ravel() for array in (Wi, Wh, b)]
+    np.testing.assert_array_equal(on_host(desc.params), np.concatenate([*flat, np.zeros(rows)]))
+    np.testing.assert_array_equal(on_host(desc.weights[0]), Wi.T)
+    np.testing.assert_array_equal(on_host(desc.weights[1]), Wh.T)
+    np.testing.assert_array_equal(on_host(desc.bias), b)
 
 
-def test_setweights_returns_nothing_and_params_keeps_its_identity() -> None:
-    step = Step("lstm")
+def test_setweights_returns_nothing_and_params_keeps_its_identity(engine: Engine) -> None:
+    step = Step("lstm", engine=engine)
     before = step.desc.params
     assert legacy.setweights(step.desc, step.Wi * 2, step.Wh, step.b) is None
     assert step.desc.params is before
@@ -33,23 +37,25 @@ def test_setweights_returns_nothing_and_params_keeps_its_identity() -> None:
 
 @pytest.mark.parametrize("cell", GATES)
 def test_an_array_that_changes_after_setweights_has_no_effect_until_it_is_set_again(
-    cell: str,
+    cell: str, engine: Engine
 ) -> None:
-    step = Step(cell)
+    step = Step(cell, engine=engine)
     before = step.run_forward()
     step.Wi[...] += 1
     step.Wh[...] += 1
     step.b[...] += 1
     for one, other in zip(step.run_forward(), before, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(on_host(one), on_host(other))
     legacy.setweights(step.desc, step.Wi, step.Wh, step.b)
     for found, right in zip(step.run_forward(), step.right(), strict=True):
         assert_close(found, right)
 
 
 @pytest.mark.parametrize("cell", GATES)
-def test_weights_set_between_forward_and_back_do_not_change_its_gradients(cell: str) -> None:
-    step = Step(cell)
+def test_weights_set_between_forward_and_back_do_not_change_its_gradients(
+    cell: str, engine: Engine
+) -> None:
+    step = Step(cell, engine=engine)
     right = step.right_gradients(*step.after)
     _, back = legacy.pullback(step.desc, step.x, *step.states)
     reserve, (y, *_) = legacy.forwardTrain(step.desc, step.x, *step.states)
@@ -66,8 +72,8 @@ def test_weights_set_between_forward_and_back_do_not_change_its_gradients(cell: 
     assert_close(dh, right["h"], what="gradient")
 
 
-def test_weights_set_through_a_shallow_copy_do_not_change_them_either() -> None:
-    step = Step("gru")
+def test_weights_set_through_a_shallow_copy_do_not_change_them_either(engine: Engine) -> None:
+    step = Step("gru", engine=engine)
     right = step.right_gradients(*step.after)
     _, back = legacy.pullback(step.desc, step.x, step.h)
     legacy.setweights(copy.copy(step.desc), step.Wi * 3, step.Wh, step.b)
@@ -75,9 +81,9 @@ def test_weights_set_through_a_shallow_copy_do_not_change_them_either() -> None:
         assert_close(found, right[name], what="gradient")
 
 
-def test_each_forward_keeps_the_weights_that_it_ran_with() -> None:
+def test_each_forward_keeps_the_weights_that_it_ran_with(engine: Engine) -> None:
     """An unrolled sequence whose weights change at every step, then all gradients."""
-    step = Step("gru")
+    step = Step("gru", engine=engine)
     backs, rights = [], []
     for _ in range(3):
         step.Wi, step.Wh, step.b = step.draw(*step.Wi.shape), step.draw(*step.Wh.shape), step.b + 1
@@ -89,6 +95,7 @@ def test_each_forward_keeps_the_weights_that_it_ran_with() -> None:
             assert_close(found, right[name], what="gradient")
 
 
+# On NumPy alone: whether weights are equal is not asked of a GPU, see helpers.setweights.
 def test_forwards_share_one_copy_and_equal_weights_need_none() -> None:
     step = Step("gru")
     kept = [legacy.forwardTrain(step.desc, step.x, step.h)[0] for _ in range(3)]
@@ -111,14 +118,15 @@ def test_what_a_descriptor_remembers_of_its_forwards_stays_small() -> None:
     assert all(reserve._out.weights is not step.desc.params for reserve in kept)
 
 
-def test_setweights_reads_any_strides() -> None:
-    step = Step("lstm")
-    wide = np.zeros((2 * INPUT, 4 * HIDDEN))
+def test_setweights_reads_any_strides(engine: Engine) -> None:
+    step = Step("lstm", engine=engine)
+    wide = engine.xp.zeros((2 * INPUT, 4 * HIDDEN))
     wide[::2] = step.Wi.T
-    legacy.setweights(step.desc, wide[::2].T, np.ascontiguousarray(step.Wh), step.b[::-1])
-    np.testing.assert_array_equal(step.desc.weights[0], step.Wi.T)
-    np.testing.assert_array_equal(step.desc.weights[1], step.Wh.T)
-    np.testing.assert_array_equal(step.desc.bias, step.b[::-1])
+    Wh = engine.xp.ascontiguousarray(step.Wh)
+    legacy.setweights(step.desc, wide[::2].T, Wh, step.b[::-1])
+    np.testing.assert_array_equal(on_host(step.desc.weights[0]), on_host(step.Wi).T)
+    np.testing.assert_array_equal(on_host(step.desc.weights[1]), on_host(step.Wh).T)
+    np.testing.assert_array_equal(on_host(step.desc.bias), on_host(step.b)[::-1])
 
 
 @pytest.mark.parametrize("name", ["Wi", "Wh", "b"])
@@ -139,8 +147,8 @@ def test_an_array_that_does_not_fit_is_refused_by_name_and_nothing_is_set(
     np.testing.assert_array_equal(step.desc.params, before)
 
 
-def test_a_transposed_matrix_is_answered_with_what_to_pass() -> None:
-    step = Step("gru")
+def test_a_transposed_matrix_is_answered_with_what_to_pass(engine: Engine) -> None:
+    step = Step("gru", engine=engine)
     with pytest.raises(
         ArgumentError, match=r"Wi has shape \(3, 12\); wanted \(12, 3\).*pass Wi\.T"
     ):
@@ -148,8 +156,8 @@ def test_a_transposed_matrix_is_answered_with_what_to_pass() -> None:
 
 
 @pytest.mark.parametrize("name", ["Wi", "Wh", "b"])
-def test_weights_of_another_dtype_are_refused_and_listed(name: str) -> None:
-    step = Step("gru", dtype="float32")
+def test_weights_of_another_dtype_are_refused_and_listed(name: str, engine: Engine) -> None:
+    step = Step("gru", dtype="float32", engine=engine)
     arrays = {"Wi": step.Wi, "Wh": step.Wh, "b": step.b}
     arrays[name] = arrays[name].astype("float64")
     with pytest.raises(DTypeError, match=f"dtype='float32' and the arguments are .*{name} float64"):
@@ -168,13 +176,13 @@ def test_setweights_of_several_layers_is_refused_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("cell", GATES)
-def test_params_divides_a_weight_space_as_a_descriptor_does(cell: str) -> None:
-    desc = Step(cell).desc
+def test_params_divides_a_weight_space_as_a_descriptor_does(cell: str, engine: Engine) -> None:
+    desc = Step(cell, engine=engine).desc
     (Wi, Wh), b = legacy.params(desc.params, INPUT, HIDDEN, GATES[cell])
     for view, right in ((Wi, desc.weights[0]), (Wh, desc.weights[1]), (b, desc.bias)):
-        np.testing.assert_array_equal(view, right)
+        np.testing.assert_array_equal(on_host(view), on_host(right))
         assert view.shape == right.shape
-        assert np.shares_memory(view, right)
+        assert engine.shares(view, right)
 
 
 def test_params_counts_one_gate_unless_told_and_takes_one_bias_too() -> None:

@@ -1,4 +1,7 @@
-"""One problem, computed by PyTorch on the CPU and by this package: two dictionaries of results."""
+"""One problem, computed by PyTorch and by this package: two dictionaries of results.
+
+On the CPU against the NumPy engine, or, with ``device="cuda"``, both on one GPU.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from cudnn_compat import v2
+from cudnn_compat.arrays import numpy_dtype
 from cudnn_compat.v2 import convert
 
 __all__ = [
@@ -19,7 +23,9 @@ __all__ = [
     "Problem",
     "assert_equal_results",
     "our_results",
+    "to_tensor",
     "torch_module",
+    "torch_results",
 ]
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
@@ -66,7 +72,7 @@ class Problem:
         drawn = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
         wanted = ("x", *(("hx", "cx") if self.states else ()), *self.gradients)
         kept = [n for n in shapes if n in wanted and (spec.has_cell or n not in ("cx", "dcy"))]
-        arrays = {name: drawn[name].astype(spec.dtype) for name in kept}
+        arrays = {name: drawn[name].astype(numpy_dtype(spec.dtype)) for name in kept}
         for name, array in arrays.items():
             if self.form == "unbatched":
                 arrays[name] = array[:, 0]
@@ -75,7 +81,25 @@ class Problem:
         return arrays
 
 
-def torch_module(spec: v2.RNNSpec, w: np.ndarray, *, batch_first: bool = False) -> Any:
+def to_tensor(array: np.ndarray, device: str = "cpu") -> Any:
+    """A tensor of the same numbers; on the CPU it shares the memory of the array."""
+    if array.dtype.name == "bfloat16":  # which PyTorch does not take from NumPy
+        return torch.from_numpy(array.view("int16")).view(torch.bfloat16).to(device)
+    return torch.from_numpy(array).to(device)
+
+
+def _to_array(tensor: Any) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        bits: np.ndarray = tensor.contiguous().view(torch.int16).numpy()
+        return bits.view(numpy_dtype("bfloat16"))
+    array: np.ndarray = tensor.numpy()
+    return array
+
+
+def torch_module(
+    spec: v2.RNNSpec, w: np.ndarray, *, batch_first: bool = False, device: str = "cpu"
+) -> Any:
     """PyTorch's module with the weights of ``w``."""
     options: dict[str, Any] = {"proj_size": spec.proj_size or 0} if spec.has_cell else {}
     if spec.num_gates == 1:
@@ -89,15 +113,16 @@ def torch_module(spec: v2.RNNSpec, w: np.ndarray, *, batch_first: bool = False) 
         dropout=spec.dropout,
         bidirectional=spec.bidirectional,
         dtype=getattr(torch, spec.dtype),
+        device=device,
         **options,
     )
     arrays = convert.to_torch(spec, w)
-    module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+    module.load_state_dict({name: to_tensor(array) for name, array in arrays.items()})
     return module
 
 
 def torch_results(
-    problem: Problem, w: np.ndarray, **gradients: np.ndarray
+    problem: Problem, w: np.ndarray, *, device: str = "cpu", **gradients: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Outputs by name, gradients by d and the name of what they are of: ``dx``, ``dweight_ih_l0``.
 
@@ -105,9 +130,9 @@ def torch_results(
         gradients: dy, dhy or dcy to use instead of the problem's.
     """
     spec, form = problem.spec, problem.form
-    module = torch_module(spec, w, batch_first=form == "batch_major")
+    module = torch_module(spec, w, batch_first=form == "batch_major", device=device)
     arrays = {**problem.arrays(), **gradients}
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    tensors = {name: to_tensor(array, device) for name, array in arrays.items()}
     given = {name: tensors[name].requires_grad_() for name in ("x", "hx", "cx") if name in tensors}
     x, states = given["x"], [given[name] for name in ("hx", "cx") if name in given]
     lengths = problem.lengths
@@ -126,7 +151,7 @@ def torch_results(
         f"d{name}": torch.zeros_like(source) if source.grad is None else source.grad
         for name, source in sources.items()
     }
-    return {name: value.detach().numpy() for name, value in {**outputs, **found}.items()}
+    return {name: _to_array(value) for name, value in {**outputs, **found}.items()}
 
 
 def our_results(

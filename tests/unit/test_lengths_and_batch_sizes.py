@@ -73,7 +73,7 @@ NOT_UNDERSTOOD: list[tuple[Any, str]] = [
     (np.array(5), "lengths"),
     ("302", "lengths"),
     (b"\x03\x00\x02", "lengths"),
-    (object(), "lengths"),
+    (..., "lengths"),
     ({3, 0, 2}, "lengths"),
     ({3: 1, 0: 1, 2: 1}, "lengths"),
     (np.ma.masked_array([3, 0, 2], [False, True, False]), "lengths"),

@@ -93,6 +93,23 @@ def test_everything_passes_on_numpy_but_what_it_cannot_do(results: list[Result])
             assert result.reason
 
 
+@pytest.fixture(scope="module")
+def gpu_results() -> list[Result]:
+    """All rows of the cuDNN engine, run once."""
+    return [run_row(row) for row in all_rows(["cudnn"])]
+
+
+@pytest.mark.gpu
+def test_everything_passes_on_cudnn_but_algorithms_that_the_library_has_not(
+    gpu_results: list[Result],
+) -> None:
+    failed = [(r.row.id, r.reason) for r in gpu_results if r.status == "failed"]
+    assert failed == []
+    refused = {r.row.feature.name for r in gpu_results if r.status == "not supported"}
+    assert refused <= {"algo_persist_static", "algo_persist_dynamic", "algo_persist_small_h"}
+    assert all(r.reason for r in gpu_results if r.status == "not supported")
+
+
 def test_float64_is_computed_in_float64(results: list[Result]) -> None:
     """Errors that are rounding are far below float32's, and are not all zero."""
     names = {"forward", "backward", "layers_3", "pullback"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cudnn_compat.errors import ArgumentError
-from cudnn_compat.matrix.tolerances import tolerance
+from cudnn_compat.matrix.tolerances import kink_distance, tolerance
 from cudnn_compat.spec import DTYPES, MATHS, RNNSpec
 
 WHAT = ("output", "gradient")
@@ -39,6 +39,10 @@ def test_the_bound_of_float32_on_cudnn_follows_the_switch_for_tf32() -> None:
     assert tolerance("float32", "default", engine="cudnn") == 2e-2
     assert tolerance("float32", "default", engine="cudnn", what="gradient") == 5e-2
     assert tolerance("float32", "full", engine="cudnn", what="gradient") == 2e-5
+    assert tolerance("float32", "full", engine="cudnn", algo="standard") == 2e-5
+    assert tolerance("float32", "full", engine="cudnn", algo="persist_static") == 1e-3
+    assert tolerance("float64", "full", engine="cudnn", algo="persist_dynamic") == 1e-12
+    assert tolerance("float32", "full", algo="persist_static") == 2e-5  # NumPy has one algorithm
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cudnn"])
@@ -63,6 +67,17 @@ def test_coarser_dtypes_have_wider_bounds_in_proportion_to_their_rounding(what: 
     half, brain, single, double = bounds
     assert double < single < half < brain
     assert brain == pytest.approx(half * 2 ** (10 - 7))  # bits behind the point
+
+
+def test_every_dtype_and_math_has_a_distance_to_kinks_wider_where_more_is_rounded() -> None:
+    assert kink_distance("float64") < kink_distance("float32") == kink_distance("float16")
+    full, default, half = (kink_distance("float32", math, engine="cudnn") for math in
+                           ("full", "default", "half"))  # fmt: skip
+    assert full < default < half
+    assert kink_distance("float16", engine="cudnn") < kink_distance("bfloat16", engine="cudnn")
+    # The library takes the bounds of a clip as float32.
+    clipped = kink_distance("float64", engine="cudnn", clip=True)
+    assert kink_distance("float64", engine="cudnn") < clipped < 1e-5
 
 
 def test_unknown_words_are_refused() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.dropout import DropoutState
+from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.numpy import backward, forward
 from cudnn_compat.engines.numpy.plan import NumpyPlan
 from cudnn_compat.errors import UnsupportedError
@@ -17,22 +16,17 @@ from cudnn_compat.spec import RNNSpec
 __all__ = ["NumpyEngine"]
 
 
-@functools.lru_cache(maxsize=256)
-def _plan(
-    spec: RNNSpec, layout: str, steps: int, batch: int, ragged: bool, training: bool
-) -> NumpyPlan:
-    if spec.math == "half":
-        raise UnsupportedError(
-            "the NumPy engine has no float16 arithmetic (math='half'); "
-            "use math='default', which computes float16 data in float32"
-        )
-    return NumpyPlan(spec, layout, steps, batch, ragged, training)
-
-
 class NumpyEngine:
-    """Computes with NumPy on the host. Keeps no state: safe to use from many threads."""
+    """Computes with NumPy on the host. Safe to use from many threads."""
 
     name = "numpy"
+
+    def __init__(self) -> None:
+        self.plans: BoundedCache[NumpyPlan] = BoundedCache(256)
+
+    def clear(self) -> None:
+        """Let go of all plans."""
+        self.plans.clear()
 
     def plan(
         self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
@@ -42,13 +36,25 @@ class NumpyEngine:
         Raises:
             UnsupportedError: ``math="half"``.
         """
-        return _plan(
-            spec, sequences.layout, sequences.steps, sequences.batch, sequences.ragged, training
+        shape = (
+            spec,
+            sequences.layout,
+            sequences.steps,
+            sequences.batch,
+            sequences.ragged,
+            training,
         )
+        return self.plans.get(shape, lambda: _make(*shape))
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array."""
         return np.empty(shape, numpy_dtype(dtype))
+
+    def stream(self, device: str = "cpu") -> None:
+        """None: calls return when they are done."""
+
+    def follow(self, stream: None, device: str = "cpu") -> None:
+        """Nothing to wait for."""
 
     def forward(
         self,
@@ -108,3 +114,14 @@ class NumpyEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
         with np.errstate(under="ignore"):
             backward.run_weights(plan, sequences, x, hx, y, reserve, dw)
+
+
+def _make(
+    spec: RNNSpec, layout: str, steps: int, batch: int, ragged: bool, training: bool
+) -> NumpyPlan:
+    if spec.math == "half":
+        raise UnsupportedError(
+            "the NumPy engine has no float16 arithmetic (math='half'); "
+            "use math='default', which computes float16 data in float32"
+        )
+    return NumpyPlan(spec, layout, steps, batch, ragged, training)

@@ -71,6 +71,7 @@ class NumpyPlan:
     batch: int
     ragged: bool
     training: bool
+    device: str = "cpu"
     algo: str = "numpy"
 
     @functools.cached_property

@@ -1,0 +1,86 @@
+"""One call of the library, forward."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.cudnn.descriptors import Descriptor
+from cudnn_compat.dropout import DropoutState
+from cudnn_compat.engines.cudnn.device import Session, address
+from cudnn_compat.engines.cudnn.dropout import generator_of
+from cudnn_compat.engines.cudnn.plan import CudnnPlan
+from cudnn_compat.engines.cudnn.staging import input_array
+from cudnn_compat.sequences import Sequences
+
+__all__ = ["run"]
+
+
+def run(
+    session: Session,
+    plan: CudnnPlan,
+    sequences: Sequences,
+    w: Array,
+    x: Array,
+    hx: Array | None,
+    cx: Array | None,
+    y: Array,
+    hy: Array | None,
+    cy: Array | None,
+    reserve: Array | None,
+    dropout: DropoutState | None,
+) -> None:
+    """Fill y, hy, cy and, in training, the reserve. There is something to compute."""
+    geometry = plan.geometry(session, sequences)
+    moves, library = geometry.moves, session.library
+    w = input_array(w)
+    x_in, hx_in, cx_in = moves.data(x), moves.state(hx), moves.state(cx)
+    y_out, hy_out, cy_out = moves.data_target(y), moves.state_target(hy), moves.state_target(cy)
+    if geometry.clear:
+        y_out.data.memset_async(0, y_out.nbytes)
+    workspace = session.bytes(geometry.workspace)
+    with _network(session, plan, dropout) as network:
+        library.cudnnRNNForward(
+            session.handle,
+            network,
+            plan.mode,
+            address(geometry.lengths),
+            geometry.x,
+            address(x_in),
+            geometry.y,
+            address(y_out),
+            geometry.h,
+            address(hx_in),
+            address(hy_out),
+            geometry.c,
+            address(cx_in),
+            address(cy_out),
+            plan.weight_bytes,
+            address(w),
+            geometry.workspace,
+            address(workspace),
+            geometry.reserve,
+            address(reserve),
+        )
+    moves.data_back(y_out, y)
+    moves.state_back(hy_out, hy, hx)
+    moves.state_back(cy_out, cy, cx)
+
+
+@contextlib.contextmanager
+def _drawing(session: Session, plan: CudnnPlan, dropout: DropoutState) -> Iterator[Descriptor]:
+    with dropout.lock:
+        generator = generator_of(dropout, plan.index)
+        generator.begin(session)
+        yield plan.network.drawing(session, generator)
+        generator.end(session)
+
+
+def _network(
+    session: Session, plan: CudnnPlan, dropout: DropoutState | None
+) -> contextlib.AbstractContextManager[Descriptor]:
+    """The descriptor to compute with; inside, nobody else draws from the generators."""
+    if plan.drops and dropout is not None:
+        return _drawing(session, plan, dropout)
+    return contextlib.nullcontext(plan.network.descriptor)

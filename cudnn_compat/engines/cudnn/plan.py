@@ -1,0 +1,178 @@
+"""What a shape needs: the network in the library, and the description of a batch of lengths."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+from typing import Final
+
+from cudnn_compat.arrays import Array, numpy_dtype
+from cudnn_compat.cudnn import constants as c
+from cudnn_compat.cudnn.descriptors import Descriptor, rnn_data_descriptor, tensor_descriptor
+from cudnn_compat.engines.cache import BoundedCache
+from cudnn_compat.engines.cudnn.device import Session, device_index
+from cudnn_compat.engines.cudnn.network import Network
+from cudnn_compat.engines.cudnn.settings import DTYPE_CODES, LAYOUT_CODES
+from cudnn_compat.engines.cudnn.staging import Moves, moves_of
+from cudnn_compat.sequences import Sequences
+from cudnn_compat.spec import RNNSpec
+from cudnn_compat.weights import weight_layout
+
+__all__ = ["MAX_STEPS", "CudnnPlan", "EmptyPlan", "Geometry", "Shape", "ShapedPlan"]
+
+MAX_STEPS: Final = 65_535
+"""The most steps that one call of the library takes (measured on 9.19; more is refused)."""
+
+_KEPT_GEOMETRIES = 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Geometry:
+    """A batch of lengths as the library has it, and how much memory it takes.
+
+    Attributes:
+        moves: the way between the caller's order of rows and sequences and the library's.
+        x, y, h, c: descriptors; c None where the cell has none.
+        lengths: int32 on the device, where the library (8.x) reads them from there; else None.
+        clear: whether y and dx have padding, which is zero.
+        workspace, reserve: bytes.
+    """
+
+    moves: Moves
+    x: Descriptor
+    y: Descriptor
+    h: Descriptor
+    c: Descriptor | None
+    lengths: Array | None
+    clear: bool
+    workspace: int
+    reserve: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a plan is made for."""
+
+    spec: RNNSpec
+    layout: str
+    steps: int
+    batch: int
+    ragged: bool
+    training: bool
+    device: str
+
+
+class ShapedPlan:
+    """The fields that every plan shows."""
+
+    def __init__(self, shape: Shape, algo: str) -> None:
+        self.spec = shape.spec
+        self.layout = shape.layout
+        self.steps = shape.steps
+        self.batch = shape.batch
+        self.ragged = shape.ragged
+        self.training = shape.training
+        self.device = shape.device
+        self.algo = algo
+        self.index = device_index(shape.device)
+
+
+class EmptyPlan(ShapedPlan):
+    """For batches without a step or without a sequence, which the library must not see."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape, "standard" if shape.spec.algo == "auto" else shape.spec.algo)
+
+    def workspace_bytes(self, sequences: Sequences) -> int:
+        """0."""
+        return 0
+
+    def reserve_bytes(self, sequences: Sequences) -> int:
+        """0."""
+        return 0
+
+
+class CudnnPlan(ShapedPlan):
+    """One call of the library. Lengths are not part of it; it keeps the last few it saw."""
+
+    def __init__(self, shape: Shape, network: Network) -> None:
+        super().__init__(shape, network.algo)
+        self.network = network
+        self.mode = c.CUDNN_FWD_MODE_TRAINING if shape.training else c.CUDNN_FWD_MODE_INFERENCE
+        self._old = network.library_major < 9
+        self._geometries: BoundedCache[Geometry] = BoundedCache(_KEPT_GEOMETRIES)
+
+    @property
+    def drops(self) -> bool:
+        """Whether dropout acts."""
+        return self.training and self.spec.drops
+
+    @functools.cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of the weight space, as the library counts them."""
+        return weight_layout(self.spec).size * numpy_dtype(self.spec.dtype).itemsize
+
+    def workspace_bytes(self, sequences: Sequences) -> int:
+        """Bytes of scratch that a call takes."""
+        if not sequences.total:
+            return 0
+        with Session(self.index) as session:
+            return self.geometry(session, sequences).workspace
+
+    def reserve_bytes(self, sequences: Sequences) -> int:
+        """Bytes of the flat reserve; 0 in inference, and where there is nothing to compute."""
+        if not self.training or not sequences.total:
+            return 0
+        with Session(self.index) as session:
+            return self.geometry(session, sequences).reserve
+
+    def geometry(self, session: Session, sequences: Sequences) -> Geometry:
+        """The description of these lengths, from the last few or made now."""
+        # What it has on the device belongs to one stream.
+        key = (sequences.lengths, session.on) if self.ragged or self._old else None
+        return self._geometries.get(key, lambda: self._describe(session, sequences))
+
+    def _describe(self, session: Session, sequences: Sequences) -> Geometry:
+        spec, library = self.spec, session.library
+        moves = moves_of(session, sequences)
+        lengths: tuple[int, ...] = sequences.lengths
+        if self.layout == "packed" and self.ragged:
+            lengths = tuple(sorted(filter(None, lengths), reverse=True))
+        dtype, batch = DTYPE_CODES[spec.dtype], len(lengths)
+        x, y = (
+            rnn_data_descriptor(
+                library,
+                dtype=dtype,
+                layout=LAYOUT_CODES[self.layout],
+                steps=sequences.steps,
+                features=features,
+                lengths=lengths,
+            )
+            for features in (spec.input_size, spec.output_size)
+        )
+        h = tensor_descriptor(library, dtype, spec.state_shape(batch))
+        cell = tensor_descriptor(library, dtype, spec.cell_shape(batch)) if spec.has_cell else None
+        workspace, reserve = ctypes.c_size_t(), ctypes.c_size_t()
+        library.cudnnGetRNNTempSpaceSizes(
+            session.handle,
+            self.network.descriptor,
+            self.mode,
+            x,
+            ctypes.byref(workspace),
+            ctypes.byref(reserve),
+        )
+        on_device = None
+        if library.major < 9:
+            on_device = session.xp.asarray(lengths, dtype="int32")
+        return Geometry(
+            moves,
+            x,
+            y,
+            h,
+            cell,
+            on_device,
+            self.ragged and self.layout != "packed",
+            workspace.value,
+            reserve.value,
+        )

@@ -1,0 +1,138 @@
+"""What the parts of `make gpu` conclude from what they see; they themselves need a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """Imports a script, or a benchmark, by its name."""
+    folders = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
+    sys.path[:0] = folders
+    yield importlib.import_module
+    for folder in folders:
+        sys.path.remove(folder)
+
+
+@pytest.fixture(scope="module")
+def sanitizer(script: Any) -> ModuleType:
+    module: ModuleType = script("gpu_sanitizer")
+    return module
+
+
+LOG = """\
+========= COMPUTE-SANITIZER
+========= Uninitialized __global__ memory read of size 1 bytes
+=========     at read_results+0x70
+=========     by thread (3,0,0) in block (0,0,0)
+=========     Address 0x7f0000000003
+=========
+========= Uninitialized __global__ memory read of size 4 bytes
+=========     at 0x150 in void cudnn::kernel<int>(float const *,int)
+=========     by thread (0,0,0) in block (0,0,0)
+========= Uninitialized __global__ memory read of size 1 bytes
+=========     at 0x70 in read_unwritten
+========= Invalid __global__ write of size 4 bytes
+=========     at other_kernel(float*)+0x90
+========= ERROR SUMMARY: 4 errors
+"""
+
+
+def test_errors_in_the_tool_s_log_are_told_apart_by_kernel(sanitizer: ModuleType) -> None:
+    found = sanitizer.problems_in(LOG)
+    assert [each["kind"].split()[0] for each in found] == ["Uninitialized"] * 3 + ["Invalid"]
+    kernels = ("read_results", "cudnn::kernel", "read_unwritten", "other_kernel")
+    for kernel, each in zip(kernels, found, strict=True):
+        assert kernel in each["where"]
+    assert sanitizer.summary_in(LOG) == 4
+    assert sanitizer.summary_in("========= COMPUTE-SANITIZER\n") is None
+
+
+def process(program: str, *results: str, **more: Any) -> dict[str, Any]:
+    return {
+        "check": "memcheck",
+        "program": program,
+        "status": 0,
+        "seconds": 1.0,
+        "cases": [{"case": "one", "result": result} for result in results],
+        "problems": [],
+        "errors": 0,
+        "said": "",
+        **more,
+    }
+
+
+def judged(sanitizer: ModuleType, **changes: Any) -> Any:
+    planted = {"kind": "Uninitialized", "where": "at read_unwritten+0x70"}
+    given = {
+        "memcheck": process("standard", "ran", "refused: no", "end"),
+        "control": process("beyond", problems=[{"kind": "Invalid", "where": ""}], errors=64),
+        "initcheck": process("results", "ran", "end", problems=[planted], errors=64),
+    } | changes
+    return sanitizer.judge([given["memcheck"]], given["control"], given["initcheck"])
+
+
+def test_a_run_is_clean_only_if_the_tool_saw_what_was_planted_and_nothing_else(
+    sanitizer: ModuleType,
+) -> None:
+    assert sanitizer.is_clean(judged(sanitizer))
+    assert judged(sanitizer)["memcheck"]["by_algo"]["standard"]["refused_by_the_library"] == 1
+    unwritten = {"kind": "Uninitialized", "where": "at read_results+0x70"}
+    for changes in (
+        {"memcheck": process("standard", "ran", "end", errors=1)},
+        {"memcheck": process("standard", "ran")},
+        {"memcheck": process("standard", "ran", "end", status=None)},
+        {"memcheck": process("standard", "failed: CUDARuntimeError", "end")},
+        {"control": process("beyond")},
+        {"initcheck": process("results", "ran", "end")},
+        {"initcheck": process("results", "ran", "end", problems=[unwritten])},
+    ):
+        assert not sanitizer.is_clean(judged(sanitizer, **changes)), changes
+
+
+def test_a_curve_that_grows_slowly_is_not_flat(script: Any) -> None:
+    judge = script("gpu_soak").judge
+    warm = [{"step": i, "host_rss": 1e8 + 1e7 * min(i, 20)} for i in range(100)]
+    leak = [{**each, "host_rss": each["host_rss"] + 2e5 * i} for i, each in enumerate(warm)]
+    assert judge(warm, {"host_rss": 8 << 20})["host_rss"]["flat"]
+    assert not judge(leak, {"host_rss": 8 << 20})["host_rss"]["flat"]
+
+
+def test_recorded_results_are_counted_on_the_numpy_engine_too(tmp_path: Path) -> None:
+    result = tmp_path / "golden.json"
+    command = [sys.executable, "scripts/gpu_golden.py", "--engine", "numpy", "--json", str(result)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    counts = json.loads(result.read_text())["counts"]
+    full = [row for row in counts if row["math"] == "full"]
+    assert sum(row["cases"] for row in full) == 64 + 34 + 1
+    # The generator of dropout masks is the library's own.
+    assert sum(row["off"] for row in full) == 1
+    assert all(row["exact"] + row["close"] + row["off"] == row["cases"] for row in counts)
+
+
+def test_the_grid_is_that_of_issue_5(script: Any) -> None:
+    grid = script("grid")
+    assert len(grid.GRID) == len({workload.name for workload in grid.GRID}) == 16
+    for workload in grid.GRID:
+        spec = workload.spec(math="full")
+        assert (spec.hidden_size, spec.math) == (workload.hidden, "full")
+    (ragged,) = (workload for workload in grid.GRID if workload.lengths)
+    rng = importlib.import_module("numpy").random.default_rng(0)
+    drawn = ragged.draw_lengths(rng)
+    assert len(drawn) == ragged.batch
+    assert 20 <= min(drawn) <= max(drawn) <= ragged.steps == 200
+    assert drawn != ragged.draw_lengths(rng)
+    assert dataclasses.replace(ragged, lengths=None).draw_lengths(rng) is None
+    assert grid.named("1×1×16×32") == (grid.GRID[11],)
