@@ -28,6 +28,7 @@ __all__ = [
     "load_cupy",
     "numpy_dtype",
     "on_device_of",
+    "splits_elements",
 ]
 
 Array: TypeAlias = Any
@@ -71,6 +72,16 @@ def array_module(value: Array) -> ModuleType:
 def device_of(value: Array) -> str:
     """``"cpu"`` for NumPy arrays, ``"cuda:N"`` for CuPy arrays."""
     return f"cuda:{value.device.id}" if is_cupy(value) else "cpu"
+
+
+def splits_elements(array: Array) -> bool:
+    """Whether elements begin at addresses that are no multiples of their size.
+
+    GPUs neither read nor write such elements.
+    """
+    size = array.itemsize
+    start = array.data.ptr if is_cupy(array) else array.__array_interface__["data"][0]
+    return bool(start % size or any(stride % size for stride in array.strides))
 
 
 _NO_DEVICE: AbstractContextManager[None] = contextlib.nullcontext()

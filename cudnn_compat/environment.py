@@ -232,16 +232,48 @@ def _engines(no_gpu_arrays: str | None) -> Facts:
             dtypes[dtype] = _found()
         except CompatError as error:
             dtypes[dtype] = _missing(str(error))
-    engines = {}
+    engines: Facts = {}
     for name in ENGINES:
-        if name == "cudnn" and no_gpu_arrays:
-            engines[name] = _missing(no_gpu_arrays)
+        if name == "cudnn":
+            reason = no_gpu_arrays or _why_no_handle()
+            engines[name] = _missing(reason) if reason else _found(dtypes=dtypes | _cudnn_dtypes())
             continue
-        module = "cupy" if name == "cudnn" else "numpy"
         try:
-            choose_engine(name, importlib.import_module(module).zeros(1))
+            choose_engine(name, importlib.import_module("numpy").zeros(1))
             engines[name] = _found(dtypes=dtypes)
         except Exception as error:
-            reason = str(error) if isinstance(error, CompatError) else _in_words(error)
-            engines[name] = _missing(reason)
+            engines[name] = _missing(_said(error))
     return engines
+
+
+def _why_no_handle() -> str | None:
+    """What cuDNN says when it is to use the GPU; None where it does."""
+    from cudnn_compat.engines.cudnn.device import Session
+
+    try:
+        with Session(0):
+            return None
+    except Exception as error:
+        return _said(error)
+
+
+def _cudnn_dtypes() -> Facts:
+    """bfloat16 where cuDNN, CuPy and NumPy all have it."""
+    from cudnn_compat.cudnn.library import load
+    from cudnn_compat.engines.cudnn.settings import check_version
+    from cudnn_compat.spec import RNNSpec
+    from cudnn_compat.weights import init_weights
+
+    spec = RNNSpec("tanh", 1, 1, dtype="bfloat16")
+    try:
+        check_version(load(), spec)
+        init_weights(spec, seed=0, xp=importlib.import_module("cupy"))
+    except Exception as error:
+        return {"bfloat16": _missing(_said(error))}
+    return {"bfloat16": _found()}
+
+
+def _said(error: Exception) -> str:
+    from cudnn_compat.errors import CompatError
+
+    return str(error) if isinstance(error, CompatError) else _in_words(error)

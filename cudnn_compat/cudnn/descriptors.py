@@ -11,8 +11,10 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cudnn_compat.checking import INT_MAX
 from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.library import Library
+from cudnn_compat.errors import UnsupportedError
 
 __all__ = [
     "Descriptor",
@@ -52,11 +54,20 @@ class Descriptor:
 
 
 def tensor_descriptor(library: Library, dtype: int, dims: Sequence[int]) -> Descriptor:
-    """A fully packed tensor of 3 to 8 ``dims``, slowest first."""
+    """A fully packed tensor of 3 to 8 ``dims``, slowest first.
+
+    Raises:
+        UnsupportedError: more elements than the library can count, 2**31 - 1.
+    """
     strides, stride = [], 1
     for dim in reversed(dims):
         strides.append(stride)
         stride *= dim
+    if stride > INT_MAX:  # which ctypes would cut to 32 bits
+        raise UnsupportedError(
+            f"an array of shape {tuple(dims)} has {stride} elements; cuDNN counts up to {INT_MAX}: "
+            "divide the batch"
+        )
     made = Descriptor(library, "Tensor")
     array = ctypes.c_int * len(dims)
     library.cudnnSetTensorNdDescriptor(

@@ -12,36 +12,69 @@ __all__ = ["BoundedCache"]
 _T = TypeVar("_T")
 
 
+def _weightless(entry: object) -> int:
+    return 0
+
+
 class BoundedCache(Generic[_T]):
-    """Keeps the ``maxsize`` entries that were used last. Safe to use from many threads.
+    """Keeps the entries that were used last. Safe to use from many threads.
 
     What is evicted or cleared lives on with whoever still uses it.
+
+    Args:
+        maxsize: the most entries it keeps.
+        most: the most that they may weigh together; an entry that weighs more is not kept.
+        weigh: the weight of an entry (bytes, say).
     """
 
-    def __init__(self, maxsize: int) -> None:
+    def __init__(
+        self, maxsize: int, *, most: int = 0, weigh: Callable[[_T], int] = _weightless
+    ) -> None:
         self.maxsize = maxsize
+        self.most = most
+        self._weigh = weigh
+        self._weight = 0
         self._entries: OrderedDict[Hashable, _T] = OrderedDict()
+        self._lock = threading.Lock()
         # Reentrant: making a plan may ask for the plans of its parts.
-        self._lock = threading.RLock()
+        self._making = threading.RLock()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """The entry under ``key``, made at first use; making is done by one thread at a time."""
-        # The common case takes no lock: each of the two operations is atomic by itself.
-        found = self._entries.get(key)
+        found = self._find(key)
         if found is not None:
-            try:  # noqa: SIM105  contextlib.suppress would cost more than all the rest
-                self._entries.move_to_end(key)
-            except KeyError:  # evicted by another thread in between
-                pass
             return found
-        with self._lock:
-            found = self._entries.get(key)
+        with self._making:
+            found = self._find(key)
             if found is None:
                 found = make()
-                self._entries[key] = found
-                while len(self._entries) > self.maxsize:
-                    self._entries.popitem(last=False)
+                self._keep(key, found)
             return found
+
+    def _find(self, key: Hashable) -> _T | None:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+            return found
+
+    def _keep(self, key: Hashable, entry: _T) -> None:
+        weight = self._weigh(entry)
+        if weight > self.most:
+            return
+        with self._lock:
+            self._entries[key] = entry
+            self._weight += weight
+            while len(self._entries) > self.maxsize or self._weight > self.most:
+                _, evicted = self._entries.popitem(last=False)
+                self._weight -= self._weigh(evicted)
+
+    def discard(self, key: Hashable) -> None:
+        """Let go of one entry, if it is there."""
+        with self._lock:
+            gone = self._entries.pop(key, None)
+            if gone is not None:
+                self._weight -= self._weigh(gone)
 
     def entries(self) -> tuple[_T, ...]:
         """What it holds, least recently used first."""
@@ -52,3 +85,4 @@ class BoundedCache(Generic[_T]):
         """Let go of everything."""
         with self._lock:
             self._entries.clear()
+            self._weight = 0

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudnn_compat.arrays import Array, check_array, device_of, is_cupy, on_device_of
+from cudnn_compat.arrays import (
+    Array,
+    check_array,
+    device_of,
+    is_cupy,
+    on_device_of,
+    splits_elements,
+)
 from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
 from cudnn_compat.engines.choose import choose_engine
@@ -17,7 +24,7 @@ from cudnn_compat.v2.checks import (
     check_kinds,
 )
 from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
-from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, tape_for
+from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, check_stage, tape_for
 from cudnn_compat.weights import check_weights
 
 __all__ = ["rnn_backward", "rnn_backward_data", "rnn_backward_weights", "rnn_forward"]
@@ -64,6 +71,10 @@ def rnn_forward(
         ArgumentError: a shape, length, layout or state is wrong; names the argument.
         DTypeError: an argument is not an array, or dtypes are mixed; lists them.
         UnsupportedError: the engine cannot do what the spec says.
+        LibraryNotFound: CuPy arrays, and no cuDNN that loads; lists where it was sought.
+        LibraryError: cuDNN refused the call or failed; the class tells what can be done. Memory
+            that CuPy cannot get is its ``OutOfMemoryError``, a ``MemoryError`` like
+            ``LibraryOutOfMemory``.
     """
     check_spec(spec)
     check_name("layout", layout, LAYOUTS)
@@ -140,8 +151,9 @@ def rnn_backward(
         :class:`RNNGradients`, which unpacks as ``dx, dhx, dcx, dw``.
 
     Raises:
-        TapeError: inference forward, or this forward has had its backward.
+        TapeError: inference forward, or this forward has had its backward, or tried to.
         ArgumentError, DTypeError: a gradient does not fit; names it.
+        LibraryError: as in :func:`rnn_forward`. The tape is then of no more use.
     """
     gradients = rnn_backward_data(out, dy, dhy, dcy)
     gradients.dw = rnn_backward_weights(out)
@@ -159,45 +171,50 @@ def rnn_backward_data(
     Parameters and errors as there; ``dw`` of the result is None.
     """
     tape = tape_for(out, "forward")
+    w, x = tape.w, tape.x
+    if w is None:  # another thread has had the backward in the meantime
+        check_stage(tape, "forward")
     spec, sequences = out.spec, tape.sequences
     dy_array, y = _unpacked(dy, out.y)
     if dcy is not None and not spec.has_cell:
         raise ArgumentError(f"dcy was given, but a {spec.cell} has no cell state")
-    check_kinds(spec, w=tape.w, dy=dy_array, dhy=dhy, dcy=dcy)
+    check_kinds(spec, w=w, dy=dy_array, dhy=dhy, dcy=dcy)
     check_gradient("dy", dy_array, y, "y")
     check_gradient("dhy", dhy, out.hy, "hy")
     if out.cy is not None:
         check_gradient("dcy", dcy, out.cy, "cy")
-    device = device_of(tape.w)
+    device = tape.plan.device
     if tape.form in ("unbatched", "step"):
-        dy_array = None if dy_array is None else dy_array.reshape(tape.y.shape)
+        dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))
         dhy = None if dhy is None else dhy[:, None]
         dcy = None if dcy is None else dcy[:, None]
     runner = tape.engine
-    dx = runner.empty(tape.x.shape, spec.dtype, device)
+    dx = runner.empty(x.shape, spec.dtype, device)
     dhx = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
     dcx = None
     if spec.has_cell:
         dcx = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
-    # Whatever happens from here on, the reserve is no longer that of a forward.
-    tape.stage = "data"
-    runner.backward_data(
-        tape.plan,
-        sequences,
-        tape.w,
-        tape.x,
-        tape.hx,
-        tape.cx,
-        tape.y,
-        tape.reserve,
-        dy=dy_array,
-        dhy=dhy,
-        dcy=dcy,
-        dx=dx,
-        dhx=dhx,
-        dcx=dcx,
-    )
-    runner.follow(tape.stream, device)
+    tape.claim("forward")
+    try:
+        runner.backward_data(
+            tape.plan,
+            sequences,
+            tape.w,
+            tape.x,
+            tape.hx,
+            tape.cx,
+            tape.y,
+            tape.reserve,
+            dy=dy_array,
+            dhy=dhy,
+            dcy=dcy,
+            dx=dx,
+            dhx=dhx,
+            dcx=dcx,
+        )
+        tape.stage = "data"
+    finally:
+        tape.settle()
     return RNNGradients(
         data_in_form(dx, tape.form, sequences),
         state_in_form(dhx, tape.form),
@@ -224,39 +241,44 @@ def rnn_backward_weights(
     """
     accumulate = check_flag("accumulate", accumulate)
     tape = tape_for(out, "data")
-    spec, device = out.spec, device_of(tape.w)
+    w = tape.w
+    if w is None:
+        check_stage(tape, "data")
+    spec, device = out.spec, tape.plan.device
     target = dw
     if dw is None:
         if accumulate:
             raise ArgumentError("accumulate=True adds to dw, so dw must be given")
     else:
-        check_kinds(spec, w=tape.w, dw=dw)
+        check_kinds(spec, w=w, dw=dw)
         check_weights(spec, dw, name="dw")
         if not is_cupy(dw) and not dw.flags.writeable:
             raise ArgumentError("dw is read-only; wanted an array to write to")
-        if is_cupy(dw) and dw.data.ptr % dw.itemsize:
+        if is_cupy(dw) and splits_elements(dw):
             raise ArgumentError("dw begins in the middle of an element, where a GPU cannot write")
         if not dw.flags.c_contiguous:
             target = None
-    with on_device_of(tape.w):
+    with on_device_of(w):
         if target is None:
-            target = tape.engine.empty(tape.w.shape, spec.dtype, device)
+            target = tape.engine.empty(w.shape, spec.dtype, device)
             target[...] = 0
         elif not accumulate:
             target[...] = 0
-        tape.stage = "weights"
-        tape.engine.backward_weights(
-            tape.plan,
-            tape.sequences,
-            tape.w,
-            tape.x,
-            tape.hx,
-            tape.y,
-            tape.reserve,
-            dw=target,
-        )
-        tape.engine.follow(tape.stream, device)
-        tape.release()
+        tape.claim("data")
+        try:
+            tape.engine.backward_weights(
+                tape.plan,
+                tape.sequences,
+                tape.w,
+                tape.x,
+                tape.hx,
+                tape.y,
+                tape.reserve,
+                dw=target,
+            )
+            tape.stage = "weights"
+        finally:
+            tape.settle()
         if dw is None or dw is target:
             return target
         if accumulate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,9 @@ from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["RNNGradients", "RNNOutput", "Tape"]
+
+
+_CLAIMING = threading.Lock()
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -37,7 +41,29 @@ class Tape:
     form: str
     """``"batched"``, ``"unbatched"``, ``"step"`` or ``"packed"``: what the caller passed as x."""
     stage: str = "forward"
-    """What has run: ``"forward"``, then ``"data"``, then ``"weights"``."""
+    """What has run: ``"forward"``, ``"data"``, then ``"weights"``; ``"busy"`` while one of the two
+    runs, ``"failed"`` once one has failed."""
+
+    def claim(self, stage: str) -> None:
+        """Begin one of the two passes, at ``stage``; only one thread gets past this.
+
+        Raises:
+            TapeError: the tape is at another stage, or another thread was quicker.
+        """
+        with _CLAIMING:
+            check_stage(self, stage)
+            self.stage = "busy"
+
+    def settle(self) -> None:
+        """End a pass: it has failed where nobody has set the stage since :meth:`claim`.
+
+        Memory is let go behind the work that was put on the current stream.
+        """
+        self.engine.follow(self.stream, self.plan.device)
+        if self.stage == "busy":
+            self.stage = "failed"
+        if self.stage != "data":
+            self.release()
 
     def release(self) -> None:
         """Let go of everything once it has served; only the stage remains."""
@@ -89,7 +115,7 @@ class RNNOutput:
     @property
     def weights(self) -> Array | None:
         """The weight space that backward will read; None without a tape or once it is spent."""
-        return None if self._tape is None or self._tape.stage == "weights" else self._tape.w
+        return None if self._tape is None else self._tape.w
 
     def own_weights(self, copy: Array | None = None) -> Array | None:
         """Let backward read a copy, so that the caller may change his weights now.
@@ -149,10 +175,24 @@ def tape_for(out: object, stage: str) -> Tape:
             "this forward ran in inference mode and kept nothing for backward: "
             "call v2.rnn_forward(…, training=True)"
         )
+    check_stage(tape, stage)
+    return tape
+
+
+def check_stage(tape: Tape, stage: str) -> None:
+    """``tape`` is at ``stage``.
+
+    Raises:
+        TapeError: in words, what is wrong and what to do.
+    """
     if tape.stage == stage:
-        return tape
+        return
     if tape.stage == "forward":
         raise TapeError("weights come after data: call v2.rnn_backward_data first")
+    if tape.stage == "failed":
+        raise TapeError("the backward of this forward has failed: call v2.rnn_forward again")
+    if tape.stage == "busy":
+        raise TapeError("another thread is at the backward of this forward, which serves one")
     raise TapeError(
         "a forward serves one backward, and this one has had it: call v2.rnn_forward again"
     )

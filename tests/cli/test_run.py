@@ -206,6 +206,8 @@ def test_a_signal_ends_with_130_too(tmp_path: Path, environment: dict[str, str])
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        # What runs in the background of a shell inherits that the signal is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     with process.stdout:

@@ -17,8 +17,7 @@ from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn import backward, forward
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.network import Network
-from cudnn_compat.engines.cudnn.plan import CudnnPlan, Shape
-from cudnn_compat.engines.cudnn.weights import check_layout
+from cudnn_compat.engines.cudnn.plan import CudnnPlan, Shape, geometry_cache
 from cudnn_compat.errors import LibraryMismatch, LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import make_sequences
 from cudnn_compat.spec import RNNSpec
@@ -30,29 +29,32 @@ _SMALL_H: Final = {"relu": 384, "tanh": 384, "lstm": 192, "gru": 192}
 """The largest hidden size that persist_small_h takes forward; in training it may be less."""
 
 
+def _refusal(spec: RNNSpec, algo: str, *, ragged: bool) -> str | None:
+    """What an algorithm lacks for a network, in words that the library does not give."""
+    if algo == "standard":
+        return None
+    if spec.proj_size is not None:
+        return "has no projection"
+    if spec.bias != "double":
+        return f"needs bias='double', the spec says bias='{spec.bias}'"
+    if ragged:
+        return "needs sequences that all have T steps"
+    if spec.dtype == "float64" and algo != "persist_dynamic":
+        return "has no float64"
+    if spec.dtype == "float16" and spec.math == "half":
+        return "has no float16 arithmetic (math='half')"
+    return None
+
+
 def check_named(spec: RNNSpec, *, ragged: bool) -> None:
-    """Refuse an algorithm that the library is known to refuse, in words that it does not give.
+    """Refuse an algorithm that the spec names and the library is known to refuse.
 
     Raises:
-        UnsupportedError: what the algorithm cannot do, and what to do.
+        UnsupportedError: what the algorithm lacks, and what to do.
     """
-    algo = spec.algo
-    if algo in ("auto", "standard"):
-        return
-    reason = None
-    if spec.proj_size is not None:
-        reason = "has no projection"
-    elif spec.bias != "double":
-        reason = f"needs bias='double', the spec says bias='{spec.bias}'"
-    elif ragged:
-        reason = "needs sequences of equal length"
-    elif spec.dtype == "float64" and algo != "persist_dynamic":
-        reason = "has no float64"
-    elif spec.dtype == "float16" and spec.math == "half":
-        reason = "has no float16 arithmetic (math='half')"
-    if reason:
+    if spec.algo != "auto" and (reason := _refusal(spec, spec.algo, ragged=ragged)):
         raise UnsupportedError(
-            f"algo='{algo}' {reason} (cuDNN's rule); use algo='standard' or algo='auto'"
+            f"algo='{spec.algo}' {reason} (cuDNN's rule); use algo='standard' or algo='auto'"
         )
 
 
@@ -61,12 +63,12 @@ def candidates(spec: RNNSpec, *, batch: int, ragged: bool) -> Iterator[str]:
 
     ``math="full"`` is STANDARD's alone: the persistent kernels approximate tanh to 1e-4.
     """
-    persistent = not ragged and spec.proj_size is None and spec.bias == "double"
-    if persistent and spec.math != "full" and spec.dtype != "float64":
-        if spec.hidden_size <= _SMALL_H[spec.cell]:
-            yield "persist_small_h"
-        elif _static_is_good(spec, batch):
-            yield "persist_static"
+    if spec.math != "full":
+        small = spec.hidden_size <= _SMALL_H[spec.cell]
+        guess = "persist_small_h" if small else "persist_static"
+        good = small or _static_is_good(spec, batch)
+        if good and not _refusal(spec, guess, ragged=ragged):
+            yield guess
     yield "standard"
 
 
@@ -119,19 +121,17 @@ class Networks:
         drops = training and spec.drops
         for algo in algos:
             only_for = batch if algo == "persist_dynamic" else 0
+            described = functools.partial(
+                Network, session, spec, algo, padded=padded, batch=only_for, drops=drops
+            )
             key = (spec, algo, padded, only_for, drops, session.device)
-
-            def make(algo: str = algo, only_for: int = only_for) -> Network:
-                made = Network(session, spec, algo, padded=padded, batch=only_for, drops=drops)
-                check_layout(session, made.descriptor, spec)
-                return made
-
+            find = functools.partial(self._networks.get, key, described)
             if algo == "standard":
-                return self._networks.get(key, make)
-            trying = functools.partial(self._try, session, key, make, batch, training)
-            verdict = self._verdicts.get((*key, batch, training), trying)
+                return find()
+            trying = functools.partial(_try, session, find, batch, training)
+            verdict = self._verdicts.get(_question(session, spec, algo, batch, training), trying)
             if verdict.reason is None:
-                return self._networks.get(key, make)
+                return find()
             if named:
                 raise UnsupportedError(
                     f"cuDNN {session.library.version} refuses algo='{algo}' for this network on "
@@ -139,20 +139,31 @@ class Networks:
                 )
         raise AssertionError("standard comes last")
 
-    def _try(
-        self,
-        session: Session,
-        key: Hashable,
-        make: Callable[[], Network],
-        batch: int,
-        training: bool,
-    ) -> Verdict:
-        try:
-            _run_one_step(session, self._networks.get(key, make), batch, training)
-        except (LibraryNotSupported, LibraryMismatch) as error:
-            # A mismatch: persist_dynamic where there is no run-time compiler.
-            return Verdict(str(error))
-        return Verdict(None)
+    def refuse(self, session: Session, plan: CudnnPlan, reason: str) -> None:
+        """Remember that the library refused a call although the trial had shown that it runs."""
+        question = _question(session, plan.spec, plan.algo, plan.batch, plan.training)
+        self._verdicts.discard(question)
+        self._verdicts.get(question, lambda: Verdict(reason))
+
+
+def _question(
+    session: Session, spec: RNNSpec, algo: str, batch: int, training: bool
+) -> tuple[Hashable, ...]:
+    """What a verdict is about; whether x is padded does not matter to it."""
+    return spec, algo, batch, training, session.device
+
+
+def _try(session: Session, find: Callable[[], Network], batch: int, training: bool) -> Verdict:
+    try:
+        _run_one_step(session, find(), batch, training)
+    except LibraryNotSupported as error:
+        return Verdict(str(error))
+    except LibraryMismatch as error:
+        # persist_dynamic without a run-time compiler; all else is a fault of the installation.
+        if "RUNTIME_PREREQUISITE_MISSING" not in error.name:
+            raise
+        return Verdict(str(error))
+    return Verdict(None)
 
 
 class Verdict(NamedTuple):
@@ -165,14 +176,15 @@ def _run_one_step(session: Session, network: Network, batch: int, training: bool
     """Everything that a call of this kind would ask of the library, for one step."""
     spec, xp = network.spec, session.xp
     layout = "time_major" if network.padded else "packed"
-    shape = (1, batch) if network.padded else (batch,)
+    rows = (1, batch) if network.padded else (batch,)
     lengths = None if network.padded else (1,) * batch
-    sequences = make_sequences(layout, (*shape, spec.input_size), lengths=lengths)
+    sequences = make_sequences(layout, (*rows, spec.input_size), lengths=lengths)
     device = f"cuda:{session.device}"
-    plan = CudnnPlan(Shape(spec, layout, 1, batch, False, training, device), network)
+    shape = Shape(spec, layout, 1, batch, False, training, device)
+    plan = CudnnPlan(shape, network, geometry_cache())
     dtype = numpy_dtype(spec.dtype)
     w = xp.zeros(weight_size(spec), dtype)
-    x, y = (xp.zeros((*shape, size), dtype) for size in (spec.input_size, spec.output_size))
+    x, y = (xp.zeros((*rows, size), dtype) for size in (spec.input_size, spec.output_size))
     reserve = session.bytes(plan.geometry(session, sequences).reserve) if training else None
     dropout = DropoutState(0) if plan.drops else None
     forward.run(session, plan, sequences, w, x, None, None, y, None, None, reserve, dropout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from cudnn_compat.arrays import Array, load_cupy
 from cudnn_compat.cudnn.handles import current_handle
@@ -26,36 +26,47 @@ def address(array: Array | None) -> int | None:
     return None if array is None else int(array.data.ptr)
 
 
-class Stream(NamedTuple):
-    """Which stream something was put on.
+class Stream:
+    """Which stream something was put on; keeps it alive, so that its address stays its own.
 
     Memory of CuPy's pool goes back to the stream that it was taken on, whoever used it last; so
     what this engine keeps is used on that stream alone, or the streams are put in order.
+
+    Attributes:
+        cupy: CuPy's object.
     """
 
-    address: int
-    thread: int
-    """The thread, where each has a stream of its own at this address; else 0."""
+    __slots__ = ("_key", "cupy", "is_per_thread")
+
+    def __init__(self, stream: Any) -> None:
+        self.cupy = stream
+        self.is_per_thread = stream.ptr == _PER_THREAD
+        thread = threading.get_ident() if self.is_per_thread else 0
+        self._key = (stream.ptr, thread)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
-def current_stream(xp: ModuleType) -> tuple[Stream, Any]:
+def current_stream(xp: ModuleType) -> Stream:
     """CuPy's current stream on the current device."""
-    stream = xp.cuda.get_current_stream()
-    thread = threading.get_ident() if stream.ptr == _PER_THREAD else 0
-    return Stream(stream.ptr, thread), stream
+    return Stream(xp.cuda.get_current_stream())
 
 
 def follow(xp: ModuleType, earlier: Stream) -> None:
     """Let work that is put on ``earlier`` from now on wait for what the current stream has."""
-    now, stream = current_stream(xp)
+    now = current_stream(xp)
     if now == earlier:
         return
-    if earlier.thread:  # which another thread cannot name
-        stream.synchronize()
+    if earlier.is_per_thread:  # which another thread cannot name
+        now.cupy.synchronize()
         return
     event = xp.cuda.Event(disable_timing=True)
-    event.record(stream)
-    xp.cuda.ExternalStream(earlier.address).wait_event(event)
+    event.record(now.cupy)
+    earlier.cupy.wait_event(event)
 
 
 class Session:
@@ -67,10 +78,10 @@ class Session:
         library: the C library.
         xp: the module ``cupy``.
         handle: this thread's handle, with the current stream set.
-        stream: the current stream; ``on`` tells which one it is.
+        stream: the current stream.
     """
 
-    __slots__ = ("_before", "device", "handle", "library", "on", "stream", "xp")
+    __slots__ = ("_before", "device", "handle", "library", "stream", "xp")
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -85,8 +96,8 @@ class Session:
             self._before.__enter__()
         try:
             self.handle = current_handle(self.library, self.device)
-            self.on, self.stream = current_stream(self.xp)
-            self.library.cudnnSetStream(self.handle, self.stream.ptr)
+            self.stream = current_stream(self.xp)
+            self.library.cudnnSetStream(self.handle, self.stream.cupy.ptr)
         except BaseException:
             self.__exit__()
             raise

@@ -6,15 +6,16 @@ import contextlib
 import ctypes
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn.descriptors import Descriptor, dropout_descriptor
 from cudnn_compat.dropout import DropoutState
-from cudnn_compat.engines.cudnn.device import Session, Stream, address
+from cudnn_compat.engines.cudnn.device import Session, Stream
+from cudnn_compat.errors import UnsupportedError
 
-__all__ = ["Generator", "generator_of", "scratch_descriptor"]
+__all__ = ["Generator", "forget_scratch", "generator_of", "scratch_descriptor"]
 
 _MOST_DESCRIPTORS = 16
 
@@ -52,42 +53,51 @@ class Generator:
         return found
 
     def _describe(self, session: Session, ratio: float) -> Descriptor:
-        library = session.library
-        fresh = self._states is None
-        if fresh:
-            size = ctypes.c_size_t()
-            library.cudnnDropoutGetStatesSize(session.handle, ctypes.byref(size))
-            self._states = session.bytes(size.value)
-            self._taken_on = session.on
-            if self._saved is not None:
-                self._states.set(self._saved)
-                self._saved, fresh = None, False
-        assert self._states is not None
-        start = address(self._states)
-        assert start is not None
-        made = dropout_descriptor(
-            library,
-            session.handle,
-            ratio=ratio,
-            states=start,
-            size=self._states.nbytes,
-            seed=self.seed,
-            initialise=fresh,
-        )
-        made.keeps = self._states
+        if self._states is not None:
+            return self._over(session, self._states, ratio, initialise=False)
+        size = ctypes.c_size_t()
+        session.library.cudnnDropoutGetStatesSize(session.handle, ctypes.byref(size))
+        states, saved = session.bytes(size.value), self._saved
+        if saved is not None:
+            if saved.nbytes != size.value:
+                raise UnsupportedError(
+                    f"this copy of a DropoutState has {saved.nbytes} bytes, from another kind of "
+                    f"GPU; cuDNN {session.library.version} keeps {size.value} bytes here. "
+                    "Start again: state.restart()"
+                )
+            states.set(saved)
+        made = self._over(session, states, ratio, initialise=saved is None)
+        # Only now, so that nothing half made is ever taken for the generators.
+        self._states, self._saved, self._taken_on = states, None, session.stream
         return made
 
-    def begin(self, session: Session) -> None:
-        """Wait, on the current stream, for the last use on another one."""
-        if self._used is not None and self._on != session.on:
-            session.stream.wait_event(self._used)
+    def _over(
+        self, session: Session, states: Array, ratio: float, *, initialise: bool
+    ) -> Descriptor:
+        made = dropout_descriptor(
+            session.library,
+            session.handle,
+            ratio=ratio,
+            states=int(states.data.ptr),
+            size=states.nbytes,
+            seed=self.seed,
+            initialise=initialise,
+        )
+        made.keeps = states
+        return made
 
-    def end(self, session: Session) -> None:
-        """Note the use that was just put on the current stream."""
-        if self._used is None:
-            self._used = session.xp.cuda.Event(disable_timing=True)
-        self._used.record(session.stream)
-        self._on = session.on
+    @contextlib.contextmanager
+    def in_order(self, session: Session) -> Iterator[None]:
+        """Work inside comes behind earlier uses on other streams, and before later ones."""
+        if self._used is not None and self._on != session.stream:
+            session.stream.cupy.wait_event(self._used)
+        try:
+            yield
+        finally:
+            if self._used is None:
+                self._used = session.xp.cuda.Event(disable_timing=True)
+            self._used.record(session.stream.cupy)
+            self._on = session.stream
 
     def __del__(self) -> None:
         # The states go back to the stream that they were taken on.
@@ -98,7 +108,8 @@ class Generator:
     def __getstate__(self) -> dict[str, Any]:
         saved = self._saved
         if self._states is not None:
-            self._used.synchronize()
+            if self._used is not None:
+                self._used.synchronize()
             saved = self._states.get()
         return {"device": self.device, "seed": self.seed, "saved": saved}
 
@@ -123,7 +134,11 @@ def scratch_descriptor(session: Session, ratio: float) -> Descriptor:
     """
     with _scratch_lock:
         generator = _scratch.setdefault(session.device, Generator(session.device, 0))
-        generator.begin(session)
-        made = generator.descriptor(session, ratio)
-        generator.end(session)
-        return made
+        with generator.in_order(session):
+            return generator.descriptor(session, ratio)
+
+
+def forget_scratch() -> None:
+    """Let go of what :func:`scratch_descriptor` keeps."""
+    with _scratch_lock:
+        _scratch.clear()

@@ -14,9 +14,17 @@ from cudnn_compat.engines.cudnn.device import (
     device_index,
     follow,
 )
-from cudnn_compat.engines.cudnn.plan import MAX_STEPS, CudnnPlan, EmptyPlan, Shape
+from cudnn_compat.engines.cudnn.dropout import forget_scratch
+from cudnn_compat.engines.cudnn.plan import (
+    MAX_STEPS,
+    CudnnPlan,
+    EmptyPlan,
+    Shape,
+    geometry_cache,
+)
 from cudnn_compat.engines.cudnn.settings import check_version
 from cudnn_compat.engines.cudnn.staging import hand_on
+from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
@@ -42,6 +50,7 @@ class CudnnEngine:
         self.max_steps = max_steps
         self.plans: BoundedCache[AnyPlan] = BoundedCache(256)
         self._networks = Networks()
+        self._geometries = geometry_cache()
 
     def plan(
         self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cuda:0"
@@ -67,6 +76,8 @@ class CudnnEngine:
         """Let go of all plans and what they share."""
         self.plans.clear()
         self._networks.clear()
+        self._geometries.clear()
+        forget_scratch()
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cuda:0") -> Array:
         """An uninitialised array on the device."""
@@ -78,7 +89,7 @@ class CudnnEngine:
         """Which stream work goes to now."""
         xp = load_cupy()
         with xp.cuda.Device(device_index(device)):
-            return current_stream(xp)[0]
+            return current_stream(xp)
 
     def follow(self, stream: Stream, device: str = "cuda:0") -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.follow`."""
@@ -110,7 +121,18 @@ class CudnnEngine:
             elif isinstance(plan, long.LongPlan):
                 long.run(session, plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
             else:
-                forward.run(session, plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
+                given = (w, x, hx, cx, y, hy, cy, reserve, dropout)
+                try:
+                    forward.run(session, plan, sequences, *given)
+                except LibraryNotSupported as error:
+                    if plan.spec.algo != "auto" or plan.algo == "standard":
+                        raise
+                    self._networks.refuse(session, plan, str(error))
+                    self.plans.clear()
+                    raise UnsupportedError(
+                        f"cuDNN refuses {plan.algo}, which algo='auto' chose, for this shape; the "
+                        f"next call will run STANDARD. It says: {error}"
+                    ) from error
 
     def backward_data(
         self,
@@ -182,4 +204,4 @@ class CudnnEngine:
                 ragged=ragged,
                 training=training,
             )
-            return CudnnPlan(shape, network)
+            return CudnnPlan(shape, network, self._geometries)

@@ -72,9 +72,8 @@ def run(
 def _drawing(session: Session, plan: CudnnPlan, dropout: DropoutState) -> Iterator[Descriptor]:
     with dropout.lock:
         generator = generator_of(dropout, plan.index)
-        generator.begin(session)
-        yield plan.network.drawing(session, generator)
-        generator.end(session)
+        with generator.in_order(session):
+            yield plan.network.drawing(session, generator)
 
 
 def _network(

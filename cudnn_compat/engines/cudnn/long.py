@@ -133,12 +133,15 @@ class LongPlan(ShapedPlan):
         return plan
 
     def workspace_bytes(self, sequences: Sequences) -> int:
-        """The most that one part takes."""
-        return max(
+        """The most that the library takes for a part, and the rows that stages hand on."""
+        library = [
             self.part_plan(stage, part).workspace_bytes(part.sequences)
             for stage in self.stages
             for part in self.parts(sequences)
-        )
+        ]
+        widths = sum(self.spec.layer_input_size(i) + self.spec.output_size for i in (0, 1))
+        rows = sequences.total * widths * numpy_dtype(self.spec.dtype).itemsize
+        return max(library, default=0) + rows
 
     def reserve_bytes(self, sequences: Sequences) -> int:
         """Bytes of the flat reserve; 0 in inference."""
@@ -404,10 +407,10 @@ class _Call:
 
     def weights(self, stage: Stage, w: Array) -> Array:
         """The weight space of a stage."""
-        pairs = self.slots(stage)
-        if len(pairs) == 1:
+        if not self.plan.spec.bidirectional:
             return w
-        return self.session.xp.concatenate([whole.view(w).ravel() for whole, _ in pairs])
+        pieces = [whole.view(w).ravel() for whole, _ in self.slots(stage)]
+        return self.session.xp.concatenate(pieces)
 
     def states(self, given: Array | None, cells: bool) -> Array | None:
         """States of all sequences in sorted order, to be changed as parts are done."""
@@ -457,7 +460,9 @@ class _Call:
 
 def _stages(spec: RNNSpec) -> list[Stage]:
     if not spec.bidirectional:
-        return [Stage(spec, 0, 0, 0, spec.num_layers, slice(None))]
+        # Without dropout that does nothing, of which a new spec would warn again.
+        whole = spec if spec.drops or not spec.dropout else spec.replace(dropout=0.0)
+        return [Stage(whole, 0, 0, 0, spec.num_layers, slice(None))]
     size = spec.state_size
     stages = []
     for layer in range(spec.num_layers):

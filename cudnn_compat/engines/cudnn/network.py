@@ -6,6 +6,7 @@ from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.dropout import Generator, scratch_descriptor
 from cudnn_compat.engines.cudnn.settings import describe
+from cudnn_compat.engines.cudnn.weights import check_layout
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["Network"]
@@ -28,10 +29,10 @@ class Network:
         self.padded = padded
         self.batch = batch
         self.drops = drops
-        self.library_major = session.library.major
         dropout = scratch_descriptor(session, spec.dropout) if drops else None
         self.descriptor = self._describe(session, dropout)
         """For every call that draws no masks."""
+        check_layout(session, self.descriptor, spec)
 
     def drawing(self, session: Session, generator: Generator) -> Descriptor:
         """The descriptor for a forward that draws its masks from ``generator``."""

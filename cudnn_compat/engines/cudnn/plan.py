@@ -19,12 +19,21 @@ from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.weights import weight_layout
 
-__all__ = ["MAX_STEPS", "CudnnPlan", "EmptyPlan", "Geometry", "Shape", "ShapedPlan"]
+__all__ = [
+    "MAX_STEPS",
+    "CudnnPlan",
+    "EmptyPlan",
+    "Geometry",
+    "Shape",
+    "ShapedPlan",
+    "geometry_cache",
+]
 
 MAX_STEPS: Final = 65_535
 """The most steps that one call of the library takes (measured on 9.19; more is refused)."""
 
-_KEPT_GEOMETRIES = 16
+_KEPT_GEOMETRIES = 64
+_KEPT_BYTES = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,6 +59,13 @@ class Geometry:
     reserve: int
 
 
+def geometry_cache() -> BoundedCache[Geometry]:
+    """A store for the descriptions of the last lengths; of those that are large, few or none."""
+    return BoundedCache(
+        _KEPT_GEOMETRIES, most=_KEPT_BYTES, weigh=lambda geometry: geometry.moves.nbytes
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Shape:
     """What a plan is made for."""
@@ -67,6 +83,7 @@ class ShapedPlan:
     """The fields that every plan shows."""
 
     def __init__(self, shape: Shape, algo: str) -> None:
+        self.shape = shape
         self.spec = shape.spec
         self.layout = shape.layout
         self.steps = shape.steps
@@ -94,14 +111,18 @@ class EmptyPlan(ShapedPlan):
 
 
 class CudnnPlan(ShapedPlan):
-    """One call of the library. Lengths are not part of it; it keeps the last few it saw."""
+    """One call of the library. Lengths are not part of it.
 
-    def __init__(self, shape: Shape, network: Network) -> None:
+    Args:
+        geometries: where the descriptions of unequal lengths are kept.
+    """
+
+    def __init__(self, shape: Shape, network: Network, geometries: BoundedCache[Geometry]) -> None:
         super().__init__(shape, network.algo)
         self.network = network
         self.mode = c.CUDNN_FWD_MODE_TRAINING if shape.training else c.CUDNN_FWD_MODE_INFERENCE
-        self._old = network.library_major < 9
-        self._geometries: BoundedCache[Geometry] = BoundedCache(_KEPT_GEOMETRIES)
+        self._geometries = geometries
+        self._equal: Geometry | None = None
 
     @property
     def drops(self) -> bool:
@@ -129,9 +150,13 @@ class CudnnPlan(ShapedPlan):
 
     def geometry(self, session: Session, sequences: Sequences) -> Geometry:
         """The description of these lengths, from the last few or made now."""
-        # What it has on the device belongs to one stream.
-        key = (sequences.lengths, session.on) if self.ragged or self._old else None
-        return self._geometries.get(key, lambda: self._describe(session, sequences))
+        if self.ragged or session.library.major < 9:
+            # What it has on the device belongs to one stream.
+            key = (self.shape, self.algo, sequences.lengths, session.stream)
+            return self._geometries.get(key, lambda: self._describe(session, sequences))
+        if self._equal is None:
+            self._equal = self._describe(session, sequences)
+        return self._equal
 
     def _describe(self, session: Session, sequences: Sequences) -> Geometry:
         spec, library = self.spec, session.library

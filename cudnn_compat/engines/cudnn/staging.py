@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, array_module
+from cudnn_compat.arrays import Array, array_module, splits_elements
+from cudnn_compat.checking import INT_MAX
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.sequences import Sequences
 
@@ -45,6 +46,11 @@ class Moves:
     rows: Array | None = None
     kept: Array | None = None
     empty: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(a.nbytes for a in (self.rows, self.kept, self.empty) if a is not None)
 
     def data(self, x: Array) -> Array:
         """x, or y, in the library's order."""
@@ -103,7 +109,7 @@ def moves_of(session: Session, sequences: Sequences) -> Moves:
         order = np.arange(sequences.batch) if sequences.order is None else sequences.order
         kept = asarray(order[: sequences.batch - empty.size])
         if sequences.order is not None:
-            rows = asarray(sequences.rows)
+            rows = asarray(sequences.rows, dtype="int32" if sequences.total <= INT_MAX else "int64")
     return Moves(rows, kept, asarray(empty) if empty.size else None)
 
 
@@ -125,7 +131,7 @@ def put_back(written: Array, array: Array) -> None:
     """Copy what was written in place of ``array`` to it, if it was in its place."""
     if written is array:
         return
-    if _within_elements(array):
+    if splits_elements(array):
         _as_bytes(array)[...] = _as_bytes(written)
     else:
         array[...] = written
@@ -133,21 +139,15 @@ def put_back(written: Array, array: Array) -> None:
 
 def whole_elements(array: Array | None) -> Any:
     """The array itself where CuPy can read it, else a copy: GPUs read whole elements only."""
-    return _copied(array) if array is not None and _within_elements(array) else array
+    return _copied(array) if array is not None and splits_elements(array) else array
 
 
 def _copied(array: Array) -> Array:
-    if not _within_elements(array):
+    if not splits_elements(array):
         return array.copy(order="C")
     out = _like(array, array.shape)
     _as_bytes(out)[...] = _as_bytes(array)
     return out
-
-
-def _within_elements(array: Array) -> bool:
-    """Whether elements begin at addresses that are no multiples of their size."""
-    size = array.itemsize
-    return bool(array.data.ptr % size or any(stride % size for stride in array.strides))
 
 
 def _as_bytes(array: Array) -> Array:
