@@ -6,7 +6,8 @@
 * ``algorithms.py``  which algorithm runs
 * ``forward.py``     one library call, forward
 * ``backward.py``    the two library calls backward
-* ``long.py``        more steps than the library takes: parts that carry the states
+* ``long.py``        more steps than the library takes: parts that carry the states, planned in
+                     ``long_plan.py``, with their rows and states in ``long_call.py``
 * ``staging.py``     arrays as the library takes them, and the way back
 * ``network.py``     a network in the library, whatever the steps
 * ``dropout.py``     generators on a device
