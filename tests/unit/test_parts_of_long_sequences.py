@@ -7,6 +7,8 @@ same on the real library: ``tests/gpu/test_long_sequences.py``.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from cudnn_compat.engines.cudnn import long
 from cudnn_compat.engines.cudnn.plan import Shape
 from cudnn_compat.engines.numpy import NumpyEngine
 from cudnn_compat.sequences import make_sequences
-from tests.engines.networks import NETWORKS, draw, largest
+from cudnn_compat.spec import BIAS_MODES, CELLS, INPUT_MODES
+from tests.engines.networks import LAYOUTS, NETWORKS, draw, largest
 
 MOST = 3
 
@@ -92,6 +95,44 @@ def in_parts(engine: NumpyEngine, spec: v2.RNNSpec, data: Any, layout: str, leng
 def test_parts_give_what_the_whole_gives(
     spec: v2.RNNSpec, layout: str, lengths: tuple[int, ...], engine: NumpyEngine
 ) -> None:
+    check(engine, spec, layout, lengths)
+
+
+def every_kind_of_network() -> Iterator[v2.RNNSpec]:
+    """Each cell with each bias mode, input mode, depth and direction; LSTMs also with their own."""
+    kinds = itertools.product(CELLS, BIAS_MODES, INPUT_MODES, (1, 2), (False, True))
+    for cell, bias, mode, layers, both in kinds:
+        own: list[dict[str, Any]] = [{"proj_size": 2}, {"clip": (-0.3, 0.2)}]
+        for more in ({}, *own) if cell == "lstm" else ({},):
+            yield v2.RNNSpec(
+                cell,
+                4,
+                4,
+                num_layers=layers,
+                bidirectional=both,
+                bias=bias,
+                input_mode=mode,
+                dtype="float64",
+                **more,
+            )
+
+
+def named(spec: v2.RNNSpec) -> str:
+    more = ("projected" if spec.proj_size else "") + ("clipped" if spec.clip else "")
+    both = "both ways" if spec.bidirectional else "one way"
+    return f"{spec.cell} {more} {spec.bias} {spec.input_mode} {spec.num_layers} {both}"
+
+
+@pytest.mark.parametrize("spec", list(every_kind_of_network()), ids=named)
+def test_parts_of_every_kind_of_network_give_what_the_whole_gives(
+    spec: v2.RNNSpec, engine: NumpyEngine
+) -> None:
+    for layout in LAYOUTS:
+        check(engine, spec, layout, (8, 3, 0, 5))
+
+
+def check(engine: NumpyEngine, spec: v2.RNNSpec, layout: str, lengths: tuple[int, ...]) -> None:
+    """Parts give what one call gives."""
     data = draw(spec, lengths, layout=layout, seed=len(lengths))
     out = v2.rnn_forward(
         spec, data.w, data.x, data.hx, data.cx, layout=layout, lengths=lengths, training=True
