@@ -14,11 +14,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 PIP_SELF := $(PIP) --no-build-isolation --editable
 # The last cuDNN 8, beside the cuDNN of constraints.txt, which can name one version only.
 CUDNN8 := nvidia-cudnn-cu12==8.9.7.29
+# Chainer has a setup.py of its time, for which the setuptools of constraints.txt is too new.
+CHAINER := chainer==7.8.1
+CHAINER_SETUPTOOLS := setuptools==81.0.0
+CHAINER_PIP := $(VENV)/chainer/bin/python -m pip --disable-pip-version-check install --quiet
 INPUTS := pyproject.toml constraints.txt cudnn_compat/_version.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint gpu bench cudnn8 clean
+.PHONY: help demo test lint gpu bench cudnn8 chainer clean
 
 help:
 	@echo "make demo   install into $(VENV), train a small model with a program for the old API"
@@ -26,6 +30,7 @@ help:
 	@echo "make lint   the checks of 'make test' without the tests"
 	@echo "make bench  time the NumPy engine against PyTorch, and old calls against new ones"
 	@echo "make cudnn8 unpack cuDNN 8.9 into $(VENV)/cudnn8 (1 GB), so that its tests are not skipped"
+	@echo "make chainer install Chainer 7.8.1 into $(VENV)/chainer, so that its tests are not skipped"
 	@echo "make gpu    run all checks with $(PYTHON) as it is, write a dated record to $(OUT)"
 	@echo "make clean  remove $(VENV), caches and builds"
 
@@ -52,6 +57,9 @@ gpu:
 
 # Unpacked only, without what it depends on: enough for headers, descriptors and errors.
 cudnn8: $(VENV)/cudnn8/nvidia/cudnn/include/cudnn.h
+
+# Beside the main environment and not in it: what Chainer asks for is old.
+chainer: $(VENV)/chainer/.installed
 
 clean:
 	rm -rf $(VENV) .nox build dist .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
@@ -83,6 +91,15 @@ $(VENV)/cudnn8/nvidia/cudnn/include/cudnn.h: | $(BIN)/python
 	@echo "unpacking cuDNN 8.9 (700 MB) ..."
 	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps \
 	    --target $(VENV)/cudnn8 --upgrade '$(CUDNN8)'
+
+$(VENV)/chainer/.installed: constraints.txt | $(BIN)/python
+	@echo "installing Chainer into $(VENV)/chainer ..."
+	$(PYTHON) -m venv $(VENV)/chainer
+	$(CHAINER_PIP) '$(CHAINER_SETUPTOOLS)'
+	$(CHAINER_PIP) --constraint constraints.txt wheel
+	$(CHAINER_PIP) --constraint constraints.txt --no-build-isolation '$(CHAINER)' \
+	    click packaging rich
+	@touch $@
 
 $(VENV)/.build: $(INPUTS) | $(BIN)/python
 	$(PIP) --upgrade pip

@@ -33,6 +33,7 @@ __all__ = [
     "WeightLayout",
     "check_weights",
     "init_weights",
+    "linear_slots",
     "named_weights",
     "weight_layout",
     "weight_size",
@@ -182,20 +183,32 @@ class NamedWeights(Mapping[str, Array]):
         Raises:
             ArgumentError, DTypeError: there is no such pseudo-layer or linear id.
         """
-        spec, gates = self.spec, self.spec.num_gates
-        layers = range(spec.num_pseudo_layers)
-        ids = (*range(2 * gates), PROJECTION_ID) if spec.has_cell else tuple(range(2 * gates))
-        pseudo_layer = _choice("pseudo_layer", pseudo_layer, layers)
-        linear_id = _choice("linear_id", linear_id, ids)
-        part = self._layout.pseudo_layers[pseudo_layer]
-        if linear_id == PROJECTION_ID:
-            slot = part.weight_hr
-            return LinearParams(None if slot is None else slot.view(self.w), None)
-        side, gate = divmod(linear_id, gates)
-        slots = (part.weight_hh, part.bias_hh) if side else (part.weight_ih, part.bias_ih)
-        return LinearParams(
-            *(None if slot is None else slot.gate(gate, gates).view(self.w) for slot in slots)
-        )
+        slots = linear_slots(self.spec, pseudo_layer, linear_id)
+        return LinearParams(*(None if slot is None else slot.view(self.w) for slot in slots))
+
+
+def linear_slots(
+    spec: RNNSpec, pseudo_layer: int, linear_id: int
+) -> tuple[Slot | None, Slot | None]:
+    """Where the matrix and the bias of one linear id lie; None where this network has none.
+
+    Raises:
+        ArgumentError, DTypeError: there is no such pseudo-layer or linear id.
+    """
+    gates = spec.num_gates
+    layers = range(spec.num_pseudo_layers)
+    ids = (*range(2 * gates), PROJECTION_ID) if spec.has_cell else tuple(range(2 * gates))
+    pseudo_layer = _choice("pseudo_layer", pseudo_layer, layers)
+    linear_id = _choice("linear_id", linear_id, ids)
+    part = weight_layout(spec).pseudo_layers[pseudo_layer]
+    if linear_id == PROJECTION_ID:
+        return part.weight_hr, None
+    side, gate = divmod(linear_id, gates)
+    matrix, bias = (part.weight_hh, part.bias_hh) if side else (part.weight_ih, part.bias_ih)
+    return (
+        None if matrix is None else matrix.gate(gate, gates),
+        None if bias is None else bias.gate(gate, gates),
+    )
 
 
 def _choice(name: str, value: object, known: Sequence[int]) -> int:

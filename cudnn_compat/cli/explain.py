@@ -8,10 +8,11 @@ import re
 import click
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from cudnn_compat.cli.console import make_console
+from cudnn_compat.legacy.cupy.absent import ABSENT, missing_attribute
+from cudnn_compat.legacy.names import MODULES
 from cudnn_compat.legacy.table import TABLE, LegacyName, find
 
 __all__ = ["explain"]
@@ -33,6 +34,7 @@ def explain(codes: tuple[str, ...], everything: bool) -> None:
     for code in codes:
         row = find(code)
         if row is None:
+            _refuse_what_is_not_offered(code)
             close = _nearest(code, TABLE)
             raise click.BadParameter(
                 f"there is no code or old name {code!r}; the nearest is "
@@ -44,6 +46,16 @@ def explain(codes: tuple[str, ...], everything: bool) -> None:
         if index:
             console.print()
         _explain(console, row)
+
+
+def _refuse_what_is_not_offered(code: str) -> None:
+    """Old names that were left out have no row, and are explained all the same."""
+    name = code.strip().rpartition(".")[2]
+    for group in ABSENT:
+        for module, names in (("cupy.cudnn", group.high), ("cupy.cuda.cudnn", group.low)):
+            if name in names:
+                error = missing_attribute(module, name, high=module == "cupy.cudnn")
+                raise click.BadParameter(str(error), param_hint="CODE")
 
 
 def _nearest(code: str, table: tuple[LegacyName, ...]) -> LegacyName:
@@ -61,12 +73,23 @@ def _nearest(code: str, table: tuple[LegacyName, ...]) -> LegacyName:
 
 
 def _list(console: Console, table: tuple[LegacyName, ...]) -> None:
-    grid = Table(title="Old names and what replaces them", title_justify="left")
-    for heading in ("code", "old", "use", "since", "removed in"):
-        grid.add_column(heading, overflow="fold")
-    for row in table:
-        grid.add_row(row.code, row.old, row.new, row.since, row.removal)
-    console.print(grid)
+    """One line a name, by module; never broken, so that it can be searched for."""
+    for module, installed_as in MODULES.items():
+        rows = [row for row in table if row.module == module]
+        called = f", installed as {' and '.join(installed_as)}" if installed_as else ""
+        console.print(Text.assemble((module, "bold"), called), soft_wrap=True)
+        names, news = (max(len(getattr(row, field)) for row in rows) for field in ("name", "new"))
+        heads = f"  code   {'old':<{names}}  {'use':<{news}}  since  removed in"
+        console.print(Text(heads, "dim"), soft_wrap=True)
+        for row in rows:
+            line = Text.assemble(
+                (f"  {row.code}  ", "bold yellow"),
+                f"{row.name:<{names}}  ",
+                (f"{row.new:<{news}}  ", "green"),
+                f"{row.since:<5}  {row.removal}",
+            )
+            console.print(line, soft_wrap=True)
+        console.print()
 
 
 def _explain(console: Console, row: LegacyName) -> None:

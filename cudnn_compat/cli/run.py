@@ -14,6 +14,7 @@ import click
 
 from cudnn_compat.cli.program import NothingToRun, run_program
 from cudnn_compat.cli.report import old_calls, print_report, report_as_json
+from cudnn_compat.legacy.cupy.hook import installed, state
 from cudnn_compat.legacy.deprecations import (
     ENVIRONMENT_VARIABLE,
     CallRecorder,
@@ -37,6 +38,17 @@ __all__ = ["run"]
     metavar="FILE",
     help="Write the old calls to FILE as JSON.",
 )
+@click.option(
+    "--install/--no-install",
+    default=True,
+    show_default=True,
+    help="Let PROGRAM import cupy.cudnn and cupy.cuda.cudnn, which CuPy 14 no longer has.",
+)
+@click.option(
+    "--prepare-chainer",
+    is_flag=True,
+    help="Put back what 'import chainer' needs and NumPy, Python and setuptools no longer have.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing beside what the program prints.")
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
@@ -45,6 +57,8 @@ def run(
     context: click.Context,
     module: bool,
     report: Path | None,
+    install: bool,
+    prepare_chainer: bool,
     quiet: bool,
     program: str,
     arguments: tuple[str, ...],
@@ -58,7 +72,10 @@ def run(
     The exit status is the program's.
 
     The warnings of the old calls are not shown as well, unless CUDNN_COMPAT_DEPRECATIONS,
-    PYTHONWARNINGS or -W of Python ask for them. Processes that the program starts are not watched.
+    PYTHONWARNINGS or -W of Python ask for them. Processes that the program starts are not watched,
+    and find no cupy.cudnn unless they install it themselves.
+
+    A CuPy whose own cuDNN modules work keeps them.
     """
     if arguments[:1] == ("--",):
         arguments = arguments[1:]
@@ -72,14 +89,23 @@ def run(
         raise click.BadParameter(
             f"the folder {str(report.parent)!r} does not exist", context, param_hint="--report"
         )
-    with _counting() as recorder:
+    if prepare_chainer:
+        from cudnn_compat.legacy.cupy.chainer import prepare_chainer as prepare
+
+        for said in prepare():
+            if not quiet:
+                click.echo(f"cudnn-compat: {said}", err=True)
+    with _counting() as recorder, _dialect(install):
         try:
             status = run_program(program, arguments, module=module)
         except NothingToRun as error:
             raise click.ClickException(str(error)) from None
+        cupy_s_own = state() == "cupy has its own"
     found = old_calls(recorder.calls)
     if not quiet:
         print_report(found, program)
+        if cupy_s_own:
+            click.echo("cudnn-compat: this CuPy has a cupy.cudnn of its own: it was used", err=True)
     if report is not None:
         content = report_as_json(found, program, arguments, status)
         try:
@@ -101,3 +127,8 @@ def _counting() -> Iterator[CallRecorder]:
         warnings.filterwarnings("ignore", category=LegacyAPIWarning)
     with record_calls() as recorder:
         yield recorder
+
+
+def _dialect(install: bool) -> contextlib.AbstractContextManager[None]:
+    """The names of CuPy 13, importable while the program runs."""
+    return installed(at_first_use=True) if install else contextlib.nullcontext()

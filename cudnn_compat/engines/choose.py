@@ -9,7 +9,7 @@ from cudnn_compat.checking import check_name
 from cudnn_compat.engines.interface import AnyEngine
 from cudnn_compat.errors import UnsupportedError
 
-__all__ = ["ENGINES", "check_engine", "choose_engine", "loaded_engines"]
+__all__ = ["ENGINES", "check_engine", "choose_engine", "engine_of_device", "loaded_engines"]
 
 ENGINES = ("numpy", "cudnn")
 """Names that ``engine=`` takes."""
@@ -39,6 +39,11 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
             "pass CuPy arrays (cupy.asarray(…)), or leave engine out"
         )
     return cudnn_engine()
+
+
+def engine_of_device(device: str) -> AnyEngine:
+    """The engine for arrays on ``"cpu"`` or ``"cuda:N"``."""
+    return numpy_engine() if device == "cpu" else cudnn_engine()
 
 
 def loaded_engines() -> tuple[AnyEngine, ...]:

@@ -128,6 +128,36 @@ class Engine(Protocol[PlanT]):
     ) -> None:
         """Add the weight gradients into dw. Comes after :meth:`backward_data`."""
 
+    # The plain operations. Arrays of one call have one shape and dtype (float16, float32, float64);
+    # their rules and refusals are those of :mod:`cudnn_compat.engines.operations`.
+
+    def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cpu") -> int:
+        """Bytes of the mask of ``size`` elements."""
+
+    def dropout_forward(
+        self, x: Array, *, y: Array, reserve: Array, ratio: float, state: DropoutState
+    ) -> None:
+        """Fill y with x under a fresh mask, scaled by 1/(1 - ratio); the reserve keeps the mask."""
+
+    def dropout_backward(self, dy: Array, *, dx: Array, reserve: Array, ratio: float) -> None:
+        """Fill dx with dy under the mask of the reserve."""
+
+    def softmax_forward(self, x: Array, *, y: Array, algorithm: str, mode: str) -> None:
+        """Fill y with the softmax of x, ``(N, C, …)``, over what ``mode`` says."""
+
+    def softmax_backward(
+        self, y: Array, dy: Array, *, dx: Array, algorithm: str, mode: str
+    ) -> None:
+        """Fill dx, from the y that forward gave."""
+
+    def activation_forward(self, x: Array, *, y: Array, function: str, coef: float) -> None:
+        """Fill y with an activation of x; NaN counts as not positive."""
+
+    def activation_backward(
+        self, x: Array, y: Array, dy: Array, *, dx: Array, function: str, coef: float
+    ) -> None:
+        """Fill dx, from forward's x and y."""
+
 
 AnyEngine = Engine[Any]
 """An engine of which only the interface is known."""

@@ -4,65 +4,23 @@ Pure data, and importing it loads nothing else. The warnings, ``cudnn-compat exp
 rewriter, the migration guide and the tests all read it, so they cannot drift apart.
 
 A code never changes its meaning and is never given out again. CC001–CC099 belong to
-``cudnn_compat.legacy`` itself.
+``cudnn_compat.legacy`` itself, CC100–CC199 to ``legacy.cupy.cudnn``, CC200–CC299 to its
+``libcudnn`` and CC300–CC399 to the constants of that.
 
-The examples are programs: run after :data:`PRELUDE`, ``before`` and ``after`` give every name that
-both assign the same value, and a test does run them.
+The examples are programs: run after the row's ``prelude``, ``before`` and ``after`` give every name
+that both assign the same value, and a test does run them.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Final, Literal
+from typing import Final
+
+from cudnn_compat.legacy.names import MODULES, LegacyName
+from cudnn_compat.legacy.table_constants import CONSTANTS
+from cudnn_compat.legacy.table_cudnn import CUDNN
+from cudnn_compat.legacy.table_libcudnn import LIBCUDNN
 
 __all__ = ["PRELUDE", "TABLE", "LegacyName", "find"]
-
-Kind = Literal["class", "constant", "function"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LegacyName:
-    """One old name.
-
-    Attributes:
-        code: stable code, ``"CC012"``.
-        old: qualified old name.
-        new: qualified name of what replaces it.
-        kind: ``"class"``, ``"constant"`` or ``"function"``.
-        summary: in one line, what changes for the caller.
-        before: an example of the old name in use.
-        after: the same on the new API.
-        renamed: pairs (parameter, what ``new`` calls it), where they differ.
-        value: what the new API takes in place of a constant, as source text.
-        since: version that deprecated it.
-        removal: version that removes it.
-    """
-
-    code: str
-    old: str
-    new: str
-    kind: Kind
-    summary: str
-    before: str
-    after: str
-    renamed: tuple[tuple[str, str], ...] = ()
-    value: str | None = None
-    since: str = "2.0"
-    removal: str = "3.0"
-
-    @property
-    def name(self) -> str:
-        """The last part of the old name."""
-        return self.old.rpartition(".")[2]
-
-    @property
-    def message(self) -> str:
-        """The text of the warning: the same for every call, so that a call site warns once."""
-        return (
-            f"[{self.code}] {self.old} is deprecated: use {self.new}. "
-            f"Deprecated since {self.since}, to be removed in {self.removal}."
-        )
-
 
 PRELUDE: Final = """\
 import numpy as np
@@ -87,6 +45,7 @@ def _constant(code: str, name: str, cell: str, does: str) -> LegacyName:
         old=f"cudnn_compat.legacy.{name}",
         new="cudnn_compat.v2.RNNSpec",
         kind="constant",
+        prelude=PRELUDE,
         summary=f'{does}; a spec says so in words: cell="{cell}".',
         value=f'"{cell}"',
         before=f"gates = legacy.ngates({name})",
@@ -101,6 +60,7 @@ def _function(code: str, name: str, new: str, summary: str, **fields: str) -> Le
         old=f"cudnn_compat.legacy.{name}",
         new=new,
         kind="function",
+        prelude=PRELUDE,
         summary=summary,
         renamed=renamed,  # type: ignore[arg-type]  # pairs
         before=fields["before"],
@@ -108,7 +68,7 @@ def _function(code: str, name: str, new: str, summary: str, **fields: str) -> Le
     )
 
 
-TABLE: Final[tuple[LegacyName, ...]] = (
+_CUDA_JL: Final[tuple[LegacyName, ...]] = (
     _constant("CC001", "CUDNN_RNN_RELU", "relu", "The plain cell with relu"),
     _constant("CC002", "CUDNN_RNN_TANH", "tanh", "The plain cell with tanh"),
     _constant("CC003", "CUDNN_LSTM", "lstm", "The LSTM cell"),
@@ -118,6 +78,7 @@ TABLE: Final[tuple[LegacyName, ...]] = (
         old="cudnn_compat.legacy.RNNDesc",
         new="cudnn_compat.v2.RNNSpec",
         kind="class",
+        prelude=PRELUDE,
         summary="Two things now: a frozen spec, and a flat array of weights.",
         renamed=(
             ("mode", "cell"),
@@ -259,17 +220,23 @@ out = v2.rnn_forward(spec, w, x.T[None], h.T[None], c.T[None])
 y, ho, co = out.y[0].T, out.hy[0].T, out.cy[0].T""",
     ),
 )
+
+TABLE: Final[tuple[LegacyName, ...]] = (*_CUDA_JL, *CUDNN, *LIBCUDNN, *CONSTANTS)
 """Every old name, by code."""
 
 
 def find(key: str) -> LegacyName | None:
     """The row of a code (``"CC012"``, in any case) or of a qualified old name; None: there is none.
 
-    The name may be given without its module where only one row ends so: ``"forward"``.
+    A name may be given as it was called where it comes from (``"cupy.cudnn.rnn_forward_training"``)
+    and without its module (``"forward"``): where two dialects have it, the first one's is meant.
     """
     wanted = key.strip()
+    for ours, theirs in MODULES.items():
+        for module in theirs:
+            if wanted.startswith(f"{module}."):
+                wanted = ours + wanted.removeprefix(module)
     for row in TABLE:
         if row.code == wanted.upper() or row.old == wanted:
             return row
-    rows = [row for row in TABLE if row.name == wanted]
-    return rows[0] if len(rows) == 1 else None
+    return next((row for row in TABLE if row.name == wanted), None)

@@ -42,13 +42,20 @@ def test_several_codes_are_explained_in_turn() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--all",)])
-def test_no_code_lists_all(arguments: tuple[str, ...]) -> None:
+def test_no_code_lists_all_by_module(arguments: tuple[str, ...]) -> None:
     done = explain(*arguments)
     assert done.exit_code == 0
-    for row in TABLE:
-        (line,) = (line for line in done.output.splitlines() if row.code in line)
-        for part in (row.old, row.new, row.since, row.removal):
-            assert part in line
+    lines = iter(done.output.splitlines())
+    for module in dict.fromkeys(row.module for row in TABLE):
+        assert next(line for line in lines if line.startswith(module)).split(",")[0] == module
+        assert next(lines).split() == ["code", "old", "use", "since", "removed", "in"]
+        for row in TABLE:
+            if row.module == module:
+                assert next(lines).split() == [row.code, row.name, row.new, row.since, row.removal]
+
+
+def test_the_list_says_under_which_names_the_modules_are_installed() -> None:
+    assert "cupy.cudnn, installed as cupy.cudnn and cupyx.cudnn\n" in explain().output
 
 
 @pytest.mark.parametrize(
@@ -74,3 +81,28 @@ def test_an_unknown_code_among_known_ones_explains_none() -> None:
     done = explain("CC012", "CC999")
     assert done.exit_code == 2
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "module"),
+    [
+        ("cupy.cudnn.convolution_forward", "cupy.cudnn"),
+        ("pooling_forward", "cupy.cudnn"),
+        ("cupy.cuda.cudnn.convolutionForward", "cupy.cuda.cudnn"),
+    ],
+)
+def test_a_name_that_is_not_offered_is_told_what_it_was_and_what_to_use(
+    given: str, module: str
+) -> None:
+    done = explain(given)
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.split())
+    assert f"{module}.{given.rpartition('.')[2]} was a part of" in said
+    assert "which cudnn_compat does not offer" in said
+    assert "Use CuPy's own functions" in said
+
+
+def test_a_name_may_be_given_as_cupy_had_it() -> None:
+    given = "cupy.cudnn.rnn_forward_training"
+    assert explain(given).output == explain("rnn_forward_training").output
+    assert explain("cupyx.cudnn.get_handle").output == explain("CC100").output

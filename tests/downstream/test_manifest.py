@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FROZEN = ("flux_style",)
+FROZEN = ("flux_style", "cupy_style", "chainer_tagger")
 """The folders that hold frozen programs."""
 
 

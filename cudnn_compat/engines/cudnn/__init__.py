@@ -11,7 +11,7 @@
 * ``staging.py``     arrays as the library takes them, and the way back
 * ``network.py``     a network in the library, whatever the steps
 * ``dropout.py``     generators on a device
-* ``operations.py``  dropout as a plain operation
+* ``operations.py``  dropout, softmax and activations as plain operations
 * ``weights.py``     the library's weight space against ours
 * ``device.py``      CuPy, handles and streams
 """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cudnn_compat.arrays import Array, load_cupy, numpy_dtype
+from cudnn_compat.arrays import Array, device_of, load_cupy, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.cudnn import backward, forward, long
+from cudnn_compat.engines.cudnn import backward, forward, long, operations
 from cudnn_compat.engines.cudnn.algorithms import Networks, check_named
 from cudnn_compat.engines.cudnn.device import (
     Session,
@@ -23,7 +23,13 @@ from cudnn_compat.engines.cudnn.plan import (
     geometry_cache,
 )
 from cudnn_compat.engines.cudnn.settings import check_version
-from cudnn_compat.engines.cudnn.staging import hand_on
+from cudnn_compat.engines.cudnn.staging import hand_on, input_array, output_array, put_back
+from cudnn_compat.engines.operations import (
+    check_activation,
+    check_dropout,
+    check_like,
+    check_softmax,
+)
 from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -184,6 +190,89 @@ class CudnnEngine:
                 long.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
             else:
                 backward.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
+
+    def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cuda:0") -> int:
+        """What the library says."""
+        if not size:
+            return 0
+        with Session(device_index(device)) as session:
+            return operations.dropout_reserve_bytes(session, dtype, size)
+
+    def dropout_forward(
+        self, x: Array, *, y: Array, reserve: Array, ratio: float, state: DropoutState
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_forward`."""
+        check_like("x", x, y=y)
+        dtype, device = x.dtype.name, device_of(x)
+        check_dropout(ratio, reserve, self.dropout_reserve_bytes(x.size, dtype, device))
+        if not x.size or ratio == 1:  # 1 / (1 - ratio) is not to be asked of the library
+            y[...] = 0
+            return
+        with Session(device_index(device)) as session:
+            given, out = input_array(x), output_array(y)
+            operations.dropout_forward(session, state, ratio, dtype, given, out, reserve)
+            put_back(out, y)
+
+    def dropout_backward(self, dy: Array, *, dx: Array, reserve: Array, ratio: float) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_backward`."""
+        check_like("dy", dy, dx=dx)
+        dtype, device = dy.dtype.name, device_of(dy)
+        check_dropout(ratio, reserve, self.dropout_reserve_bytes(dy.size, dtype, device))
+        if not dy.size or ratio == 1:
+            dx[...] = 0
+            return
+        with Session(device_index(device)) as session:
+            given, out = input_array(dy), output_array(dx)
+            operations.dropout_backward(session, ratio, dtype, given, out, reserve)
+            put_back(out, dx)
+
+    def softmax_forward(self, x: Array, *, y: Array, algorithm: str, mode: str) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_forward`."""
+        check_like("x", x, y=y)
+        check_softmax(x, algorithm, mode)
+        if not x.size:
+            return
+        with Session(device_index(device_of(x))) as session:
+            given, out = input_array(x), output_array(y)
+            operations.softmax_forward(session, given, out, algorithm, mode)
+            put_back(out, y)
+
+    def softmax_backward(
+        self, y: Array, dy: Array, *, dx: Array, algorithm: str, mode: str
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_backward`."""
+        check_like("y", y, dy=dy, dx=dx)
+        check_softmax(y, algorithm, mode)
+        if not y.size:
+            return
+        with Session(device_index(device_of(y))) as session:
+            given, out = (input_array(y), input_array(dy)), output_array(dx)
+            operations.softmax_backward(session, *given, out, algorithm, mode)
+            put_back(out, dx)
+
+    def activation_forward(self, x: Array, *, y: Array, function: str, coef: float) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.activation_forward`."""
+        check_like("x", x, y=y)
+        check_activation(function)
+        if not x.size:
+            return
+        with Session(device_index(device_of(x))) as session:
+            given, out = input_array(x), output_array(y)
+            operations.activation_forward(session, given, out, function, coef)
+            put_back(out, y)
+
+    def activation_backward(
+        self, x: Array, y: Array, dy: Array, *, dx: Array, function: str, coef: float
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.activation_backward`."""
+        check_like("x", x, y=y, dy=dy, dx=dx)
+        check_activation(function)
+        if not x.size:
+            return
+        with Session(device_index(device_of(x))) as session:
+            given, out = (input_array(x), input_array(y), input_array(dy)), output_array(dx)
+            operations.activation_backward(session, *given, out, function, coef)
+            put_back(out, dx)
 
     def _make(self, spec: RNNSpec, sequences: Sequences, training: bool, device: str) -> AnyPlan:
         layout, ragged = sequences.layout, sequences.ragged

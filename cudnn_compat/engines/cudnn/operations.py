@@ -1,18 +1,48 @@
-"""Dropout as a plain operation, for networks that are run layer by layer."""
+"""Dropout, softmax and activations as plain operations.
+
+Dropout also serves networks that are run layer by layer. Arrays are contiguous and aligned.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from typing import Any, Final
 
 from cudnn_compat.arrays import Array
+from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.descriptors import Descriptor, tensor_descriptor
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cudnn.device import Session, address
 from cudnn_compat.engines.cudnn.dropout import generator_of, scratch_descriptor
 from cudnn_compat.engines.cudnn.settings import DTYPE_CODES
 
-__all__ = ["dropout_backward", "dropout_forward", "dropout_reserve_bytes"]
+__all__ = [
+    "activation_backward",
+    "activation_forward",
+    "dropout_backward",
+    "dropout_forward",
+    "dropout_reserve_bytes",
+    "softmax_backward",
+    "softmax_forward",
+]
+
+_FUNCTIONS: Final = {
+    "sigmoid": c.CUDNN_ACTIVATION_SIGMOID,
+    "relu": c.CUDNN_ACTIVATION_RELU,
+    "tanh": c.CUDNN_ACTIVATION_TANH,
+    "clipped_relu": c.CUDNN_ACTIVATION_CLIPPED_RELU,
+    "elu": c.CUDNN_ACTIVATION_ELU,
+}
+_ALGORITHMS: Final = {
+    "fast": c.CUDNN_SOFTMAX_FAST,
+    "accurate": c.CUDNN_SOFTMAX_ACCURATE,
+    "log": c.CUDNN_SOFTMAX_LOG,
+}
+_MODES: Final = {
+    "instance": c.CUDNN_SOFTMAX_MODE_INSTANCE,
+    "channel": c.CUDNN_SOFTMAX_MODE_CHANNEL,
+}
 
 
 _BLOCK = 1 << 30
@@ -69,6 +99,92 @@ def dropout_backward(
         )
 
 
+def softmax_forward(session: Session, x: Array, y: Array, algorithm: str, mode: str) -> None:
+    """Fill y."""
+    described, (one, zero) = _by_channels(session, x), _factors(x)
+    session.library.cudnnSoftmaxForward(
+        session.handle,
+        _ALGORITHMS[algorithm],
+        _MODES[mode],
+        one,
+        described,
+        address(x),
+        zero,
+        described,
+        address(y),
+    )
+
+
+def softmax_backward(
+    session: Session, y: Array, dy: Array, dx: Array, algorithm: str, mode: str
+) -> None:
+    """Fill dx."""
+    described, (one, zero) = _by_channels(session, y), _factors(y)
+    session.library.cudnnSoftmaxBackward(
+        session.handle,
+        _ALGORITHMS[algorithm],
+        _MODES[mode],
+        one,
+        described,
+        address(y),
+        described,
+        address(dy),
+        zero,
+        described,
+        address(dx),
+    )
+
+
+def activation_forward(session: Session, x: Array, y: Array, function: str, coef: float) -> None:
+    """Fill y."""
+    described, (one, zero) = _flat(session, x.dtype.name, x.size), _factors(x)
+    session.library.cudnnActivationForward(
+        session.handle,
+        _activation(session, function, coef),
+        one,
+        described,
+        address(x),
+        zero,
+        described,
+        address(y),
+    )
+
+
+def activation_backward(
+    session: Session, x: Array, y: Array, dy: Array, dx: Array, function: str, coef: float
+) -> None:
+    """Fill dx."""
+    described, (one, zero) = _flat(session, x.dtype.name, x.size), _factors(x)
+    session.library.cudnnActivationBackward(
+        session.handle,
+        _activation(session, function, coef),
+        one,
+        described,
+        address(y),
+        described,
+        address(dy),
+        described,
+        address(x),
+        zero,
+        described,
+        address(dx),
+    )
+
+
+def _activation(session: Session, function: str, coef: float) -> Descriptor:
+    made = Descriptor(session.library, "Activation")
+    session.library.cudnnSetActivationDescriptor(
+        made, _FUNCTIONS[function], c.CUDNN_NOT_PROPAGATE_NAN, coef
+    )
+    return made
+
+
+def _factors(array: Array) -> tuple[Any, Any]:
+    """1 and 0 for ``one * result + zero * before``, in the type that the library wants them in."""
+    number = ctypes.c_double if array.dtype.itemsize == 8 else ctypes.c_float
+    return ctypes.byref(number(1)), ctypes.byref(number(0))
+
+
 def _blocks(size: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK))
 
@@ -94,3 +210,10 @@ def _mask_bytes(session: Session, dtype: str, size: int) -> int:
 
 def _flat(session: Session, dtype: str, size: int) -> Descriptor:
     return tensor_descriptor(session.library, DTYPE_CODES[dtype], (1, 1, 1, size))
+
+
+def _by_channels(session: Session, array: Array) -> Descriptor:
+    """``(N, C, …)`` with the axes behind C as one."""
+    rows, channels = array.shape[:2]
+    dims = (rows, channels, array.size // (rows * channels), 1)
+    return tensor_descriptor(session.library, DTYPE_CODES[array.dtype.name], dims)

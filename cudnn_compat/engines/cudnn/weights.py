@@ -14,7 +14,7 @@ from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.spec import RNNSpec
-from cudnn_compat.weights import PROJECTION_ID, Slot, weight_layout
+from cudnn_compat.weights import PROJECTION_ID, Slot, linear_slots, weight_layout
 
 __all__ = ["Place", "check_layout", "derived_places", "library_places", "library_weight_bytes"]
 
@@ -75,18 +75,12 @@ def library_places(session: Session, network: Descriptor, spec: RNNSpec) -> Plac
 
 def derived_places(spec: RNNSpec) -> Places:
     """What ``weights.py`` says."""
-    gates = spec.num_gates
-    places: Places = {}
-    for layer, part in enumerate(weight_layout(spec).pseudo_layers):
-        for linear in _linear_ids(spec):
-            if linear == PROJECTION_ID:
-                places[layer, linear] = _place(part.weight_hr), None
-                continue
-            side, gate = divmod(linear, gates)
-            slots = (part.weight_hh, part.bias_hh) if side else (part.weight_ih, part.bias_ih)
-            matrix, bias = (None if slot is None else slot.gate(gate, gates) for slot in slots)
-            places[layer, linear] = _place(matrix), _place(bias)
-    return places
+    return {
+        (layer, linear): (_place(matrix), _place(bias))
+        for layer in range(spec.num_pseudo_layers)
+        for linear in _linear_ids(spec)
+        for matrix, bias in [linear_slots(spec, layer, linear)]
+    }
 
 
 def check_layout(session: Session, network: Descriptor, spec: RNNSpec) -> None:

@@ -6,6 +6,7 @@
 * ``backward.py`` layers and directions, gradients
 * ``cells.py``    one direction of one layer: the step loops of each cell
 * ``dropout.py``  masks
+* ``operations.py`` dropout, softmax and activations as plain operations
 """
 
 from cudnn_compat.engines.numpy.engine import NumpyEngine

@@ -7,8 +7,14 @@ import numpy as np
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.numpy import backward, forward
+from cudnn_compat.engines.numpy import backward, forward, operations
 from cudnn_compat.engines.numpy.plan import NumpyPlan
+from cudnn_compat.engines.operations import (
+    check_activation,
+    check_dropout,
+    check_like,
+    check_softmax,
+)
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -114,6 +120,63 @@ class NumpyEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
         with np.errstate(under="ignore"):
             backward.run_weights(plan, sequences, x, hx, y, reserve, dw)
+
+    def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cpu") -> int:
+        """One byte for each element."""
+        return size
+
+    def dropout_forward(
+        self, x: Array, *, y: Array, reserve: Array, ratio: float, state: DropoutState
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_forward`."""
+        check_like("x", x, y=y)
+        check_dropout(ratio, reserve, x.size)
+        operations.dropout_forward(x, y, reserve, ratio, state)
+
+    def dropout_backward(self, dy: Array, *, dx: Array, reserve: Array, ratio: float) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_backward`."""
+        check_like("dy", dy, dx=dx)
+        check_dropout(ratio, reserve, dy.size)
+        with np.errstate(under="ignore"):
+            operations.dropout_backward(dy, dx, reserve, ratio)
+
+    def softmax_forward(self, x: Array, *, y: Array, algorithm: str, mode: str) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_forward`."""
+        check_like("x", x, y=y)
+        check_softmax(x, algorithm, mode)
+        if x.size:
+            # "fast" overflows where the library's does; an infinite x has no softmax.
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                operations.softmax_forward(x, y, algorithm, _axes(x, mode))
+
+    def softmax_backward(
+        self, y: Array, dy: Array, *, dx: Array, algorithm: str, mode: str
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_backward`."""
+        check_like("y", y, dy=dy, dx=dx)
+        check_softmax(y, algorithm, mode)
+        with np.errstate(under="ignore", invalid="ignore"):
+            operations.softmax_backward(y, dy, dx, algorithm, _axes(y, mode))
+
+    def activation_forward(self, x: Array, *, y: Array, function: str, coef: float) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.activation_forward`."""
+        check_like("x", x, y=y)
+        check_activation(function)
+        with np.errstate(over="ignore", under="ignore"):
+            operations.activation_forward(x, y, function, coef)
+
+    def activation_backward(
+        self, x: Array, y: Array, dy: Array, *, dx: Array, function: str, coef: float
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.activation_backward`."""
+        check_like("x", x, y=y, dy=dy, dx=dx)
+        check_activation(function)
+        with np.errstate(over="ignore", under="ignore"):
+            operations.activation_backward(x, y, dy, dx, function, coef)
+
+
+def _axes(x: Array, mode: str) -> tuple[int, ...]:
+    return (1,) if mode == "channel" else tuple(range(1, x.ndim))
 
 
 def _make(
