@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gpu_page_dialect
+
 __all__ = ["as_markdown"]
 
 Record = dict[str, Any]
@@ -64,8 +66,16 @@ def _parts(record: Record) -> Iterator[str]:
         note = part.get("note", "")
         if part.get("sources_sha256", record["sources_sha256"]) != record["sources_sha256"]:
             note = f"{note} run of {part['started']}, other sources".strip()
-        yield f"| {name} | {part['about']} | {part['exit_status']} | {part['seconds']} | {note} |"
+        note = note.replace("|", r"\|")
+        status = "not run" if _not_run(part) else part["exit_status"]
+        yield f"| {name} | {part['about']} | {status} | {part['seconds']} | {note} |"
     yield ""
+    no_time = [n for n, p in record["parts"].items() if p["exit_status"] is None and _not_run(p)]
+    if no_time:
+        names = ",".join(no_time)
+        yield f"No time was left for {' and '.join(no_time)}; a run of `--parts {names}` and"
+        yield "`--merge` with this record adds what is missing."
+        yield ""
 
 
 def _tests(tests: Record) -> Iterator[str]:
@@ -101,11 +111,15 @@ def _tests(tests: Record) -> Iterator[str]:
 
 def _part_line(part: Record) -> Iterator[str]:
     note = f" {part['note']}" if part.get("note") else ""
-    if "command" in part:
-        yield f"`{part['command']}`: exit status {part['exit_status']}, {part['seconds']} s.{note}"
-    else:
+    if _not_run(part):
         yield f"Not run.{note}"
+    else:
+        yield f"`{part['command']}`: exit status {part['exit_status']}, {part['seconds']} s.{note}"
     yield ""
+
+
+def _not_run(part: Record) -> bool:
+    return "command" not in part
 
 
 def _golden(result: Record) -> Iterator[str]:
@@ -190,12 +204,18 @@ def _yes(value: bool) -> str:
 _SHOWS: dict[str, Callable[[Record], Iterator[str]]] = {
     "golden": _golden,
     "sanitizer": _sanitizer,
+    "chainer": gpu_page_dialect.chainer,
+    "chainer_train": gpu_page_dialect.chainer_train,
+    "dialect": gpu_page_dialect.dialect,
     "soak": _soak,
     "bench": _bench,
 }
 _TITLES = {
     "golden": "Recorded results",
     "sanitizer": "compute-sanitizer",
+    "chainer": "Chainer's own tests",
+    "chainer_train": "A model in Chainer, with the dialect and without cuDNN",
+    "dialect": "The old calls, against the old stack",
     "soak": "Memory",
     "bench": "Speed",
 }

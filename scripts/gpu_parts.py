@@ -9,9 +9,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpu_dialect import MISSED, no_chainer, no_sources
 from gpu_junit import read_output, read_report
 from gpu_process import run_limited
 
@@ -58,6 +60,7 @@ class Part:
         script: the script that writes its result with ``--json``; None: the part is tests.
         arguments: for the script, or for pytest.
         keeps_logs: whether the script has logs of its own.
+        needs: says why it cannot be run here, which is no failure; None where it can.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Part:
     script: str | None = None
     arguments: tuple[str, ...] = ()
     keeps_logs: bool = False
+    needs: Callable[[], str | None] | None = None
 
     def command(self, setting: Setting, result: Path) -> list[str]:
         """What is run; its result goes to ``result``."""
@@ -100,7 +104,29 @@ PARTS = (
         script="scripts/gpu_sanitizer.py",
         keeps_logs=True,
     ),
+    Part(
+        "chainer",
+        "Chainer's own tests",
+        300,
+        script="scripts/chainer_tests.py",
+        needs=no_sources,
+    ),
     Part("bench", "against PyTorch", 150, alone=True, script="benchmarks/gpu.py"),
+    Part(
+        "dialect",
+        "old calls against the old stack",
+        90,
+        alone=True,
+        script="benchmarks/cupy_dialect.py",
+    ),
+    Part(
+        "chainer_train",
+        "a model in Chainer, with and without cuDNN",
+        120,
+        alone=True,
+        script="scripts/chainer_train.py",
+        needs=no_chainer,
+    ),
     Part("soak", "ten thousand training steps", 160, alone=True, script="scripts/gpu_soak.py"),
     Part("memory", "the tests of memory", 120, alone=True, arguments=(MEMORY_TESTS,)),
 )
@@ -124,6 +150,9 @@ def _run(part: Part, setting: Setting) -> dict[str, Any]:
     started = datetime.datetime.now(datetime.UTC)
     limit = min(part.limit, setting.end - time.monotonic())
     found: dict[str, Any] = {"about": part.about, "started": started.isoformat("T", "seconds")}
+    lacking = part.needs() if part.needs else None
+    if lacking:
+        return {**found, "exit_status": 0, "seconds": 0, "note": lacking}
     if limit < 10:
         return {**found, "exit_status": None, "seconds": 0, "note": "no time was left for it"}
     if part.script is not None and setting.no_gpu:
@@ -137,7 +166,8 @@ def _run(part: Part, setting: Setting) -> dict[str, Any]:
     found["command"] = " ".join(_shown(command))
     found["exit_status"], found["seconds"] = status, round(time.monotonic() - start)
     if status is None:
-        found["note"] = f"ended after {limit:.0f} s, before it was done"
+        short = ", as the time of the whole run was over" if limit < part.limit else ""
+        found["note"] = f"ended after {limit:.0f} s{short}, before it was done"
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and line[:7] != "SKIPPED"]
     found["last_line"] = lines[-1] if lines else ""
@@ -145,6 +175,7 @@ def _run(part: Part, setting: Setting) -> dict[str, Any]:
         found["printed_last"] = lines[-31:-1]
     try:
         found["result"] = _result(part, result, text)
+        found.update(_failure(part, status, found["result"]))
     except Exception as error:  # half a file
         found["note"] = f"its result cannot be read: {type(error).__name__}: {error}"
     return found
@@ -154,6 +185,19 @@ def _result(part: Part, result: Path, text: str) -> Any:
     if part.script is None:
         return read_report(result) if result.exists() else read_output(text)
     return json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+
+
+def _failure(part: Part, status: int | None, result: Any) -> dict[str, Any]:
+    """What to say of a script that failed: whether it missed its aim, or crashed."""
+    if part.script is None or not status:
+        return {}
+    aims = MISSED.get(part.name)
+    missed = aims(result) if aims and result and status == 1 else []
+    if missed:
+        return {"missed": missed, "note": f"its aim was missed: {'; '.join(missed)}"}
+    if aims or not result:
+        return {"note": f"it crashed, with exit status {status}"}
+    return {}
 
 
 def _shown(command: list[str]) -> list[str]:

@@ -150,7 +150,8 @@ def run_all(
 
 def tell(part: Part, found: dict[str, Any]) -> None:
     """What became of a part, for those who watch."""
-    print(f"{part.name}: exit status {found['exit_status']}, {found['seconds']} s")
+    became = f"exit status {found['exit_status']}, {found['seconds']} s"
+    print(f"{part.name}: {became if 'command' in found else 'not run'}")
     for name in ("note", "last_line"):
         if found.get(name):
             print(f"  {found[name]}")

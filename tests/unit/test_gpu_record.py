@@ -223,5 +223,34 @@ def test_a_record_of_parts_keeps_the_others_of_a_record_that_it_is_merged_with(
 def test_an_unknown_part_is_refused(gpu_record: ModuleType) -> None:
     with pytest.raises(SystemExit):
         gpu_record.parse(["--parts", "tests,gold"])
-    chosen = gpu_record.parse(["--without", "bench,soak"]).parts
-    assert [each.name for each in chosen] == ["tests", "golden", "sanitizer", "memory"]
+    chosen = gpu_record.parse(["--without", "bench,soak,chainer"]).parts
+    names = ["tests", "golden", "sanitizer", "dialect", "chainer_train", "memory"]
+    assert [each.name for each in chosen] == names
+
+
+def test_what_measures_time_or_memory_runs_alone_and_after_the_others(
+    gpu_record: ModuleType,
+) -> None:
+    parts = gpu_record.parse([]).parts
+    together = ["tests", "golden", "sanitizer", "chainer"]
+    alone = ["bench", "dialect", "chainer_train", "soak", "memory"]
+    assert [each.name for each in parts if not each.alone] == together
+    assert [each.name for each in parts if each.alone] == alone
+    assert [each.name for each in parts] == together + alone
+
+
+def test_the_page_names_the_parts_that_had_no_time(
+    run: tuple[int, Path], gpu_record: ModuleType
+) -> None:
+    record = json.loads(run[1].read_text())
+    not_run = {"about": "something", "started": "2001-02-03T04:05:06", "seconds": 0}
+    record["parts"] = {
+        "tests": part(0, counts(10)),
+        "chainer": {**not_run, "exit_status": 0, "note": "CHAINER_SRC names no sources"},
+        "soak": {**not_run, "exit_status": None, "note": "no time was left for it"},
+        "memory": {**not_run, "exit_status": None, "note": "no time was left for it"},
+    }
+    page = gpu_record.as_markdown(gpu_record.summed_up(record))
+    assert "| chainer | something | not run | 0 | CHAINER_SRC names no sources |" in page
+    assert "| soak | something | not run | 0 | no time was left for it |" in page
+    assert "No time was left for soak and memory; a run of `--parts soak,memory`" in page

@@ -6,7 +6,7 @@ Dropout also serves networks that are run layer by layer. Arrays are contiguous 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cudnn_compat.arrays import Array
@@ -68,17 +68,7 @@ def dropout_forward(
         generator = generator_of(state, session.device)
         with generator.in_order(session):
             dropout = generator.descriptor(session, ratio)
-            for flat, x_part, y_part, mask in _parts(session, dtype, x, y, reserve):
-                session.library.cudnnDropoutForward(
-                    session.handle,
-                    dropout,
-                    flat,
-                    address(x_part),
-                    flat,
-                    address(y_part),
-                    address(mask),
-                    mask.nbytes,
-                )
+            _apply(session, session.library.cudnnDropoutForward, dropout, dtype, x, y, reserve)
 
 
 def dropout_backward(
@@ -86,17 +76,46 @@ def dropout_backward(
 ) -> None:
     """Fill dx with dy under the mask of the reserve; both contiguous."""
     dropout = scratch_descriptor(session, ratio)
-    for flat, dy_part, dx_part, mask in _parts(session, dtype, dy, dx, reserve):
-        session.library.cudnnDropoutBackward(
+    _apply(session, session.library.cudnnDropoutBackward, dropout, dtype, dy, dx, reserve)
+
+
+def _apply(
+    session: Session,
+    function: Callable[..., Any],
+    dropout: Descriptor,
+    dtype: str,
+    given: Array,
+    out: Array,
+    reserve: Array,
+) -> None:
+    """One pass, block by block."""
+    given, out, taken = given.reshape(-1), out.reshape(-1), 0
+    for start, stop in _blocks(given.size):
+        flat = _flat(session, _dropped_as(dtype), stop - start)
+        mask = reserve[taken : taken + _mask_bytes(session, dtype, stop - start)]
+        taken += mask.size
+        source, target = given[start:stop], out[start:stop]
+        if _dropped_as(dtype) != dtype:
+            # The factors of the elements, 0 or 1 / (1 - ratio), are drawn on ones.
+            source = session.xp.ones(stop - start, _dropped_as(dtype))
+            target = source
+        function(
             session.handle,
             dropout,
             flat,
-            address(dy_part),
+            address(source),
             flat,
-            address(dx_part),
+            address(target),
             address(mask),
             mask.nbytes,
         )
+        if _dropped_as(dtype) != dtype:
+            out[start:stop] = given[start:stop].astype(target.dtype) * target
+
+
+def _dropped_as(dtype: str) -> str:
+    """The dtype that the library drops in: its dropout has no bfloat16 (9.19)."""
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 def softmax_forward(session: Session, x: Array, y: Array, algorithm: str, mode: str) -> None:
@@ -187,18 +206,6 @@ def _factors(array: Array) -> tuple[Any, Any]:
 
 def _blocks(size: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK))
-
-
-def _parts(
-    session: Session, dtype: str, a: Array, b: Array, reserve: Array
-) -> Iterator[tuple[Descriptor, Array, Array, Array]]:
-    """Descriptor, elements and mask of each block."""
-    a, b, taken = a.reshape(-1), b.reshape(-1), 0
-    for start, stop in _blocks(a.size):
-        size = _mask_bytes(session, dtype, stop - start)
-        mask = reserve[taken : taken + size]
-        taken += size
-        yield _flat(session, dtype, stop - start), a[start:stop], b[start:stop], mask
 
 
 def _mask_bytes(session: Session, dtype: str, size: int) -> int:
