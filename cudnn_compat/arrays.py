@@ -38,7 +38,9 @@ Array: TypeAlias = Any
 def is_cupy(value: object) -> bool:
     """Whether ``value`` is a CuPy array; does not import CuPy."""
     cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(value, getattr(cupy, "ndarray", ()))
+    if cupy is None or type(value) is np.ndarray:
+        return False
+    return isinstance(value, getattr(cupy, "ndarray", ()))
 
 
 def check_array(name: str, value: object) -> None:
@@ -71,7 +73,12 @@ def array_module(value: Array) -> ModuleType:
 
 def device_of(value: Array) -> str:
     """``"cpu"`` for NumPy arrays, ``"cuda:N"`` for CuPy arrays."""
-    return f"cuda:{value.device.id}" if is_cupy(value) else "cpu"
+    return _cuda(value.data.device_id) if is_cupy(value) else "cpu"
+
+
+@functools.lru_cache(maxsize=64)
+def _cuda(index: int) -> str:
+    return f"cuda:{index}"
 
 
 def splits_elements(array: Array) -> bool:

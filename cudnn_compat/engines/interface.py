@@ -9,6 +9,7 @@ defined values; those to be read may be read-only and have any strides, and are 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from cudnn_compat.arrays import Array
@@ -61,6 +62,9 @@ class Engine(Protocol[PlanT]):
         Raises:
             UnsupportedError: this engine cannot do what the spec says; in words.
         """
+
+    def on(self, device: str = "cpu") -> AbstractContextManager[Any]:
+        """A context for several calls on one device, which then find their way only once."""
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array where this engine computes (the reserve: flat uint8)."""

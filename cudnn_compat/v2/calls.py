@@ -9,7 +9,6 @@ from cudnn_compat.arrays import (
     check_array,
     device_of,
     is_cupy,
-    on_device_of,
     splits_elements,
 )
 from cudnn_compat.checking import check_flag, check_name
@@ -88,8 +87,8 @@ def rnn_forward(
                 "lengths, batch_sizes and layout are for arrays"
             )
         layout, lengths, x = "packed", x.lengths, x.data
-    check_array("w", w)
-    check_array("x", x)
+    if w is None or x is None:
+        check_array("x" if w is not None else "w", None)
     check_kinds(spec, w=w, x=x, hx=hx, cx=cx)
     check_weights(spec, w)
     if cx is not None and not spec.has_cell:
@@ -97,31 +96,32 @@ def rnn_forward(
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
     form, sequences = "packed" if packed else given.form, given.sequences
     runner, device = choose_engine(engine, w), device_of(w)
-    plan = runner.plan(spec, sequences, training=training, device=device)
-    y = runner.empty((*given.x.shape[:-1], spec.output_size), spec.dtype, device)
-    hy = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
-    cy = tape = reserve = None
-    if spec.has_cell:
-        cy = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
-    if training:
-        reserve = runner.empty((plan.reserve_bytes(sequences),), "uint8", device)
-        stream = runner.stream(device)
-        tape = Tape(
-            runner, plan, sequences, w, given.x, given.hx, given.cx, y, reserve, stream, form
+    with runner.on(device):
+        plan = runner.plan(spec, sequences, training=training, device=device)
+        y = runner.empty((*given.x.shape[:-1], spec.output_size), spec.dtype, device)
+        hy = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
+        cy = tape = reserve = None
+        if spec.has_cell:
+            cy = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
+        if training:
+            reserve = runner.empty((plan.reserve_bytes(sequences),), "uint8", device)
+            stream = runner.stream(device)
+            tape = Tape(
+                runner, plan, sequences, w, given.x, given.hx, given.cx, y, reserve, stream, form
+            )
+        runner.forward(
+            plan,
+            sequences,
+            w,
+            given.x,
+            given.hx,
+            given.cx,
+            y=y,
+            hy=hy,
+            cy=cy,
+            reserve=reserve,
+            dropout=resolve_seed(seed) if training and spec.drops else None,
         )
-    runner.forward(
-        plan,
-        sequences,
-        w,
-        given.x,
-        given.hx,
-        given.cx,
-        y=y,
-        hy=hy,
-        cy=cy,
-        reserve=reserve,
-        dropout=resolve_seed(seed) if training and spec.drops else None,
-    )
     return RNNOutput(
         data_in_form(y, form, sequences),
         state_in_form(hy, form),
@@ -189,32 +189,33 @@ def rnn_backward_data(
         dhy = None if dhy is None else dhy[:, None]
         dcy = None if dcy is None else dcy[:, None]
     runner = tape.engine
-    dx = runner.empty(x.shape, spec.dtype, device)
-    dhx = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
-    dcx = None
-    if spec.has_cell:
-        dcx = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
-    tape.claim("forward")
-    try:
-        runner.backward_data(
-            tape.plan,
-            sequences,
-            tape.w,
-            tape.x,
-            tape.hx,
-            tape.cx,
-            tape.y,
-            tape.reserve,
-            dy=dy_array,
-            dhy=dhy,
-            dcy=dcy,
-            dx=dx,
-            dhx=dhx,
-            dcx=dcx,
-        )
-        tape.stage = "data"
-    finally:
-        tape.settle()
+    with runner.on(device):
+        dx = runner.empty(x.shape, spec.dtype, device)
+        dhx = runner.empty(spec.state_shape(sequences.batch), spec.dtype, device)
+        dcx = None
+        if spec.has_cell:
+            dcx = runner.empty(spec.cell_shape(sequences.batch), spec.dtype, device)
+        tape.claim("forward")
+        try:
+            runner.backward_data(
+                tape.plan,
+                sequences,
+                tape.w,
+                tape.x,
+                tape.hx,
+                tape.cx,
+                tape.y,
+                tape.reserve,
+                dy=dy_array,
+                dhy=dhy,
+                dcy=dcy,
+                dx=dx,
+                dhx=dhx,
+                dcx=dcx,
+            )
+            tape.stage = "data"
+        finally:
+            tape.settle()
     return RNNGradients(
         data_in_form(dx, tape.form, sequences),
         state_in_form(dhx, tape.form),
@@ -258,7 +259,7 @@ def rnn_backward_weights(
             raise ArgumentError("dw begins in the middle of an element, where a GPU cannot write")
         if not dw.flags.c_contiguous:
             target = None
-    with on_device_of(w):
+    with tape.engine.on(device):
         if target is None:
             target = tape.engine.empty(w.shape, spec.dtype, device)
             target[...] = 0

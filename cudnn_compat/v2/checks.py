@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cudnn_compat.arrays import Array, check_array, device_of, dtype_name, is_cupy, numpy_dtype
 from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.spec import RNNSpec
@@ -22,23 +24,29 @@ def check_kinds(spec: RNNSpec, **arrays: Array | None) -> None:
         ArgumentError: lists the device of each argument.
     """
     wanted = numpy_dtype(spec.dtype)
-    mixed = gpu = host = False
+    place = None
+    fits = True
     for name, array in arrays.items():
         if array is None:
             continue
-        check_array(name, array)
-        mixed = mixed or array.dtype != wanted
-        if is_cupy(array):
-            gpu = True
+        if type(array) is np.ndarray:
+            here = -1
         else:
-            host = True
-    given = {name: array for name, array in arrays.items() if array is not None}
-    if mixed:
+            check_array(name, array)
+            here = array.data.device_id if is_cupy(array) else -1
+        fits = fits and array.dtype == wanted and place in (None, here)
+        place = here
+    if not fits:
+        _refuse_kinds(spec, {name: a for name, a in arrays.items() if a is not None})
+
+
+def _refuse_kinds(spec: RNNSpec, given: dict[str, Array]) -> None:
+    wanted = numpy_dtype(spec.dtype)
+    if any(array.dtype != wanted for array in given.values()):
         listed = ", ".join(f"{name} {dtype_name(array)}" for name, array in given.items())
         raise DTypeError(f"the spec says dtype='{spec.dtype}' and the arguments are {listed}")
-    if gpu and (host or len({device_of(array) for array in given.values()}) > 1):
-        listed = ", ".join(f"{name} on {device_of(array)}" for name, array in given.items())
-        raise ArgumentError(f"the arguments are on different devices: {listed}")
+    listed = ", ".join(f"{name} on {device_of(array)}" for name, array in given.items())
+    raise ArgumentError(f"the arguments are on different devices: {listed}")
 
 
 def check_input(spec: RNNSpec, x: Array, layout: str) -> None:

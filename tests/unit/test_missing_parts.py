@@ -37,8 +37,11 @@ class _Device:
 class _Stream:
     ptr = 0
 
+class _Pointer:
+    ptr, device_id = 0, 0
+
 class ndarray(numpy.ndarray):
-    device = _Device()
+    device, data = _Device(), _Pointer()
 
 def asarray(a, dtype=None): return numpy.array(a, dtype).view(ndarray)
 def arange(n): return numpy.arange(n).view(ndarray)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from cudnn_compat.arrays import Array, load_cupy
 from cudnn_compat.cudnn.handles import current_handle
 from cudnn_compat.cudnn.library import Library, load
 
-__all__ = ["Session", "Stream", "address", "current_stream", "device_index", "follow"]
+__all__ = [
+    "Session",
+    "Stream",
+    "active_session",
+    "address",
+    "current_stream",
+    "device_index",
+    "follow",
+]
 
 _PER_THREAD = 2
 """``cudaStreamPerThread``: one address for a stream of each thread."""
 
 
+@functools.lru_cache(maxsize=64)
 def device_index(device: str) -> int:
     """N of ``"cuda:N"``."""
     return int(device.removeprefix("cuda:"))
@@ -23,7 +35,7 @@ def device_index(device: str) -> int:
 
 def address(array: Array | None) -> int | None:
     """Where an array begins in device memory; None of None, which the library takes for NULL."""
-    return None if array is None else int(array.data.ptr)
+    return None if array is None else array.data.ptr
 
 
 class Stream:
@@ -56,23 +68,20 @@ def current_stream(xp: ModuleType) -> Stream:
     return Stream(xp.cuda.get_current_stream())
 
 
-def follow(xp: ModuleType, earlier: Stream) -> None:
-    """Let work that is put on ``earlier`` from now on wait for what the current stream has."""
-    now = current_stream(xp)
-    if now == earlier:
-        return
-    if earlier.is_per_thread:  # which another thread cannot name
-        now.cupy.synchronize()
-        return
-    event = xp.cuda.Event(disable_timing=True)
-    event.record(now.cupy)
-    earlier.cupy.wait_event(event)
+class _Active(threading.local):
+    """The session that this thread is in, if any."""
+
+    session: Session | None = None
+
+
+_active = _Active()
 
 
 class Session:
     """A stretch of work on one device, in the caller's thread and on CuPy's current stream.
 
-    Use as a context: the device is the current one inside, whatever it was before.
+    Use as a context: the device is the current one inside, whatever it was before. Within a session
+    of the same device it is that session, so that what a call needs is looked up once.
 
     Attributes:
         library: the C library.
@@ -81,12 +90,15 @@ class Session:
         stream: the current stream.
     """
 
-    __slots__ = ("_before", "device", "handle", "library", "stream", "xp")
+    __slots__ = ("_before", "_outer", "device", "handle", "library", "stream", "xp")
 
     def __init__(self, device: int) -> None:
         self.device = device
 
     def __enter__(self) -> Session:
+        outer = self._outer = _active.session
+        if outer is not None and outer.device == self.device:
+            return outer
         self.xp: ModuleType = load_cupy()
         self.library: Library = load()
         cuda = self.xp.cuda
@@ -99,14 +111,42 @@ class Session:
             self.stream = current_stream(self.xp)
             self.library.cudnnSetStream(self.handle, self.stream.cupy.ptr)
         except BaseException:
-            self.__exit__()
+            self._leave()
             raise
+        _active.session = self
         return self
 
     def __exit__(self, *error: object) -> None:
+        if _active.session is self:
+            _active.session = self._outer
+            self._leave()
+
+    def _leave(self) -> None:
         if self._before is not None:
-            self._before.__exit__(*error)
+            self._before.__exit__()
 
     def bytes(self, size: int) -> Array:
         """Uninitialised device memory, uint8; at least one byte, so that it has an address."""
-        return self.xp.empty(max(size, 1), "uint8")
+        return self.xp.empty(max(size, 1), _UINT8)
+
+
+_UINT8 = np.dtype("uint8")
+
+
+def active_session(device: int) -> Session | None:
+    """The session of this thread on a device; None outside of one."""
+    session = _active.session
+    return session if session is not None and session.device == device else None
+
+
+def follow(session: Session, earlier: Stream) -> None:
+    """Let work that is put on ``earlier`` from now on wait for what the current stream has."""
+    now = session.stream
+    if now == earlier:
+        return
+    if earlier.is_per_thread:  # which another thread cannot name
+        now.cupy.synchronize()
+        return
+    event = session.xp.cuda.Event(disable_timing=True)
+    event.record(now.cupy)
+    earlier.cupy.wait_event(event)

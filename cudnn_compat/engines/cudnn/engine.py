@@ -10,7 +10,7 @@ from cudnn_compat.engines.cudnn.algorithms import Networks, check_named
 from cudnn_compat.engines.cudnn.device import (
     Session,
     Stream,
-    current_stream,
+    active_session,
     device_index,
     follow,
 )
@@ -85,23 +85,29 @@ class CudnnEngine:
         self._geometries.clear()
         forget_scratch()
 
+    def on(self, device: str = "cuda:0") -> Session:
+        """See :meth:`cudnn_compat.engines.interface.Engine.on`."""
+        return Session(device_index(device))
+
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cuda:0") -> Array:
         """An uninitialised array on the device."""
+        index = device_index(device)
+        session = active_session(index)
+        if session is not None:
+            return session.xp.empty(shape, numpy_dtype(dtype))
         xp = load_cupy()
-        with xp.cuda.Device(device_index(device)):
+        with xp.cuda.Device(index):
             return xp.empty(shape, numpy_dtype(dtype))
 
     def stream(self, device: str = "cuda:0") -> Stream:
         """Which stream work goes to now."""
-        xp = load_cupy()
-        with xp.cuda.Device(device_index(device)):
-            return current_stream(xp)
+        with Session(device_index(device)) as session:
+            return session.stream
 
     def follow(self, stream: Stream, device: str = "cuda:0") -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.follow`."""
-        xp = load_cupy()
-        with xp.cuda.Device(device_index(device)):
-            follow(xp, stream)
+        with Session(device_index(device)) as session:
+            follow(session, stream)
 
     def forward(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from contextlib import AbstractContextManager
+
 import numpy as np
 
 from cudnn_compat.arrays import Array, numpy_dtype
@@ -20,6 +23,9 @@ from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["NumpyEngine"]
+
+
+_ANYWHERE = contextlib.nullcontext()
 
 
 class NumpyEngine:
@@ -51,6 +57,10 @@ class NumpyEngine:
             training,
         )
         return self.plans.get(shape, lambda: _make(*shape))
+
+    def on(self, device: str = "cpu") -> AbstractContextManager[None]:
+        """Nothing to be found."""
+        return _ANYWHERE
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array."""

@@ -152,30 +152,31 @@ def forward(given: Given, cx: Array | None, *, training: bool) -> tuple[Any, Arr
     spec = given.spec(ratio, cx=cx)
     cell = given.cell("cx", cx, spec)
     engine, sequences, device = given.engine, given.sequences, given.device
-    plan = engine.plan(spec, sequences, training=training, device=device)
-    ys = given.empty((*given.xs.shape[:-1], spec.output_size))
-    hy = given.empty(given.hx.shape)
-    cy = None if cell is None else given.empty(cell.shape)
-    reserve = pointer = None
-    dropout: DropoutState | None = None
-    if training:
-        reserve = engine.empty((plan.reserve_bytes(sequences),), "uint8", device)
-        pointer = pointer_to(reserve)
-        if spec.drops:
-            dropout = _generator(given)
-    engine.forward(
-        plan,
-        sequences,
-        given.flat,
-        given.xs,
-        given.hx,
-        cell,
-        y=ys,
-        hy=hy,
-        cy=cy,
-        reserve=reserve,
-        dropout=dropout,
-    )
+    with engine.on(device):
+        plan = engine.plan(spec, sequences, training=training, device=device)
+        ys = given.empty((*given.xs.shape[:-1], spec.output_size))
+        hy = given.empty(given.hx.shape)
+        cy = None if cell is None else given.empty(cell.shape)
+        reserve = pointer = None
+        dropout: DropoutState | None = None
+        if training:
+            reserve = engine.empty((plan.reserve_bytes(sequences),), "uint8", device)
+            pointer = pointer_to(reserve)
+            if spec.drops:
+                dropout = _generator(given)
+        engine.forward(
+            plan,
+            sequences,
+            given.flat,
+            given.xs,
+            given.hx,
+            cell,
+            y=ys,
+            hy=hy,
+            cy=cy,
+            reserve=reserve,
+            dropout=dropout,
+        )
     if pointer is not None:
         reserves.remember(device, pointer.ptr, ratio)
     return pointer, hy, given.absent_cell(cx) if cy is None else cy, ys
@@ -203,27 +204,28 @@ def backward_data(
     given.shaped("dys", dys, shape, "xs and hx")
     given.like("dhy", dhy, "hx", given.hx)
     engine, sequences = given.engine, given.sequences
-    plan = engine.plan(spec, sequences, training=True, device=given.device)
-    reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
-    dxs, dhx = given.empty(given.xs.shape), given.empty(given.hx.shape)
-    dcx = None if cell is None else given.empty(cell.shape)
-    reserves.begin_data(before)
-    engine.backward_data(
-        plan,
-        sequences,
-        given.flat,
-        given.xs,
-        given.hx,
-        cell,
-        ys,
-        reserve,
-        dy=dys,
-        dhy=dhy,
-        dcy=cell_gradient,
-        dx=dxs,
-        dhx=dhx,
-        dcx=dcx,
-    )
+    with engine.on(given.device):
+        plan = engine.plan(spec, sequences, training=True, device=given.device)
+        reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
+        dxs, dhx = given.empty(given.xs.shape), given.empty(given.hx.shape)
+        dcx = None if cell is None else given.empty(cell.shape)
+        reserves.begin_data(before)
+        engine.backward_data(
+            plan,
+            sequences,
+            given.flat,
+            given.xs,
+            given.hx,
+            cell,
+            ys,
+            reserve,
+            dy=dys,
+            dhy=dhy,
+            dcy=cell_gradient,
+            dx=dxs,
+            dhx=dhx,
+            dcx=dcx,
+        )
     return dhx, given.absent_cell(cx) if dcx is None else dcx, dxs
 
 
@@ -234,21 +236,21 @@ def backward_weights(given: Given, ys: Array, reserve_space: Any) -> Array:
     check_array("ys", ys)
     given.shaped("ys", ys, (*given.xs.shape[:-1], spec.output_size), "xs and hx")
     engine, sequences = given.engine, given.sequences
-    plan = engine.plan(spec, sequences, training=True, device=given.device)
-    reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
-    reserves.begin_weights(before)
-    with on_device_of(given.w):
+    with engine.on(given.device):
+        plan = engine.plan(spec, sequences, training=True, device=given.device)
+        reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
+        reserves.begin_weights(before)
         dw = array_module(given.w).zeros(given.w.shape, given.w.dtype)
-    engine.backward_weights(
-        plan,
-        sequences,
-        given.flat,
-        given.xs,
-        given.hx,
-        ys,
-        reserve,
-        dw=dw.reshape(-1),
-    )
+        engine.backward_weights(
+            plan,
+            sequences,
+            given.flat,
+            given.xs,
+            given.hx,
+            ys,
+            reserve,
+            dw=dw.reshape(-1),
+        )
     return dw
 
 
