@@ -35,12 +35,28 @@ Array: TypeAlias = Any
 """A NumPy or CuPy array."""
 
 
+_cupy_class: type | None = None
+"""``cupy.ndarray``, once an array of it has been seen: the question is asked often."""
+
+
 def is_cupy(value: object) -> bool:
     """Whether ``value`` is a CuPy array; does not import CuPy."""
-    cupy = sys.modules.get("cupy")
-    if cupy is None or type(value) is np.ndarray:
+    kind = type(value)
+    if kind is np.ndarray:
         return False
-    return isinstance(value, getattr(cupy, "ndarray", ()))
+    if kind is _cupy_class:
+        return True
+    return _is_of_cupy(value, kind)
+
+
+def _is_of_cupy(value: object, kind: type) -> bool:
+    global _cupy_class
+    known = getattr(sys.modules.get("cupy"), "ndarray", None)
+    if known is None or not isinstance(value, known):
+        return False
+    if kind is known:
+        _cupy_class = kind
+    return True
 
 
 def check_array(name: str, value: object) -> None:

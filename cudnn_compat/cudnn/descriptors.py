@@ -6,7 +6,6 @@ while work that was described by it is still running on a GPU, and at interprete
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,8 +48,11 @@ class Descriptor:
     def __del__(self) -> None:
         value = getattr(self, "_as_parameter_", None)
         if value is not None:
-            with contextlib.suppress(Exception):  # nobody is left who could act on it
+            # At interpreter exit this module's names may be gone, contextlib among them.
+            try:  # noqa: SIM105
                 self._destroy(value)
+            except Exception:  # nobody is left who could act on it
+                pass
 
 
 def tensor_descriptor(library: Library, dtype: int, dims: Sequence[int]) -> Descriptor:

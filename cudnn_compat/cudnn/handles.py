@@ -72,8 +72,10 @@ class _Held:
 
     def __del__(self) -> None:
         # The module's names may be gone when the interpreter shuts down.
-        with contextlib.suppress(Exception):
+        try:  # noqa: SIM105
             _pool.give_back(self.handles)
+        except Exception:
+            pass
 
 
 class _ThreadHandles(threading.local):

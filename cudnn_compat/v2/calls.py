@@ -24,7 +24,7 @@ from cudnn_compat.v2.checks import (
 )
 from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
 from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, check_stage, tape_for
-from cudnn_compat.weights import check_weights
+from cudnn_compat.weights import check_weights, weight_layout
 
 __all__ = ["rnn_backward", "rnn_backward_data", "rnn_backward_weights", "rnn_forward"]
 
@@ -90,7 +90,8 @@ def rnn_forward(
     if w is None or x is None:
         check_array("x" if w is not None else "w", None)
     check_kinds(spec, w=w, x=x, hx=hx, cx=cx)
-    check_weights(spec, w)
+    if w.shape != (weight_layout(spec).size,):
+        check_weights(spec, w)
     if cx is not None and not spec.has_cell:
         raise ArgumentError(f"cx was given, but a {spec.cell} has no cell state; pass hx alone")
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)

@@ -29,11 +29,11 @@ def check_kinds(spec: RNNSpec, **arrays: Array | None) -> None:
     for name, array in arrays.items():
         if array is None:
             continue
-        if type(array) is np.ndarray:
-            here = -1
-        else:
+        here = -1
+        if is_cupy(array):
+            here = array.data.device_id
+        elif type(array) is not np.ndarray:
             check_array(name, array)
-            here = array.data.device_id if is_cupy(array) else -1
         fits = fits and array.dtype == wanted and place in (None, here)
         place = here
     if not fits:

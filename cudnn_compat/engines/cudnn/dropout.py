@@ -100,10 +100,13 @@ class Generator:
             self._on = session.stream
 
     def __del__(self) -> None:
-        # The states go back to the stream that they were taken on.
-        if self._used is not None and self._on != self._taken_on:
-            with contextlib.suppress(Exception):  # nobody is left who could act on it
+        # The states go back to the stream that they were taken on. At interpreter exit the names
+        # of modules may be gone.
+        try:
+            if self._used is not None and self._on != self._taken_on:
                 self._used.synchronize()
+        except Exception:  # nobody is left who could act on it
+            pass
 
     def __getstate__(self) -> dict[str, Any]:
         saved = self._saved
