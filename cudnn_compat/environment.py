@@ -189,7 +189,7 @@ def _cudnn() -> Facts:
         library = load()
     except CompatError as error:
         # The places are facts of their own, so the first line is enough.
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].removesuffix(" Sought, in this order:")
         return _missing(reason, **nothing, sought=getattr(error, "sought", []))
     except Exception as error:  # a library that is half installed can do anything
         return _missing(_in_words(error), **nothing, sought=[])

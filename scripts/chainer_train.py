@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -124,7 +125,10 @@ def main() -> int:
             "library_calls": {key: calls[key] - before.get(key, 0) for key in calls},
         }
     dialect, never = runs["dialect"], runs["never"]
-    difference = max(abs(a - b) for a, b in zip(dialect["losses"], never["losses"], strict=True))
+    pairs = list(zip(dialect["losses"], never["losses"], strict=True))
+    difference = max(abs(a - b) for a, b in pairs)
+    if not all(math.isfinite(loss) for pair in pairs for loss in pair):
+        difference = math.inf  # which max() would not see behind a number
     ratio = never["step_ms_median"] / dialect["step_ms_median"]
     ran = dialect["library_calls"].get("cudnnRNNForward", 0) > 0
     record |= {

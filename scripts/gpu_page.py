@@ -161,8 +161,10 @@ def _sanitizer(result: Record) -> Iterator[str]:
         f"- initcheck on the results of {initcheck['cases']} cases: "
         f"{initcheck['unwritten_elements_read']} reads of what nobody wrote "
         f"(ran to its end: {_yes(initcheck['finished'])}; the planted one was found: "
-        f"{_yes(initcheck['planted_error_found'])}; reads inside the library, which are its own "
-        f"affair: {initcheck['reads_inside_the_library']})"
+        f"{_yes(initcheck['planted_error_found'])}; by kernels that bring results to the caller: "
+        f"{initcheck['read_by_steps_of_ours']}; inside the library: "
+        f"{initcheck['reads_inside_the_library']}; reports that the tool dropped: "
+        f"{initcheck['reports_dropped']})"
     )
 
 

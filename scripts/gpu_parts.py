@@ -169,6 +169,10 @@ def _run(part: Part, setting: Setting) -> dict[str, Any]:
         short = ", as the time of the whole run was over" if limit < part.limit else ""
         found["note"] = f"ended after {limit:.0f} s{short}, before it was done"
     text = log.read_text(encoding="utf-8", errors="replace")
+    ignored = text.count("Exception ignored in")
+    if part.script is None and ignored:
+        found["note"] = f"{ignored} exceptions were ignored: something is noisy when it is dropped"
+        found["exit_status"] = status = status or 1
     lines = [line for line in text.splitlines() if line.strip() and line[:7] != "SKIPPED"]
     found["last_line"] = lines[-1] if lines else ""
     if status != 0:

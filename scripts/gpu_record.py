@@ -172,6 +172,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--without", default="", help="parts to leave out")
     parser.add_argument("--merge", type=Path, help="a record whose other parts are taken over")
     parser.add_argument("--logs", type=Path, help="folder to keep what the parts print")
+    parser.add_argument("--commit", help="the commit, where git does not know it (a copied tree)")
     parser.add_argument("--workers", type=int, default=8, help="processes that run tests")
     parser.add_argument("--budget", type=float, default=535, help="seconds for all parts together")
     parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT")
@@ -198,6 +199,8 @@ def main() -> int:
     if not options.pytest:
         typed += ["--parts", ",".join(part.name for part in options.parts)]
     record = new_record(" ".join(typed))
+    if options.commit:
+        record["commit"] = options.commit
     digest = record["sources_sha256"]
     target = free_name(options.out, record)
     if options.merge:

@@ -100,6 +100,11 @@ def summary_in(log: str) -> int | None:
     return int(found[-1]) if found else None
 
 
+def dropped_in(log: str) -> int:
+    """Reports that the tool could not keep."""
+    return sum(map(int, re.findall(r"(\d+) errors? (?:was|were) skipped", log)))
+
+
 def run(tool: str, known: str, check: str, program: str, logs: Path, limit: float) -> Any:
     """One process under the tool: what the cases said, and what the tool said."""
     name = f"{check}-{program}"
@@ -124,6 +129,7 @@ def run(tool: str, known: str, check: str, program: str, logs: Path, limit: floa
         "cases": [json.loads(line) for line in lines],
         "problems": problems_in(text),
         "errors": summary_in(text),
+        "dropped": dropped_in(text),
         "said": (text[:1500] + printed[-1500:]).strip(),
     }
 
@@ -145,6 +151,8 @@ def judge(memcheck: list[Any], control: Any, initcheck: Any) -> dict[str, Any]:
         }
     ours = [p for p in initcheck["problems"] if "read_results" in p["where"]]
     planted = [p for p in initcheck["problems"] if "read_unwritten" in p["where"]]
+    steps = [p for p in initcheck["problems"] if "cupy" in p["where"]]
+    inside = len(initcheck["problems"]) - len(ours) - len(planted) - len(steps)
     results = [case["result"] for case in initcheck["cases"]]
     return {
         "memcheck": {
@@ -158,8 +166,10 @@ def judge(memcheck: list[Any], control: Any, initcheck: Any) -> dict[str, Any]:
             "cases": results.count("ran"),
             "unwritten_elements_read": len(ours),
             "planted_error_found": bool(planted),
-            "reads_inside_the_library": len(initcheck["problems"]) - len(ours) - len(planted),
-            "problems": ours[:5],
+            "read_by_steps_of_ours": len(steps),
+            "reads_inside_the_library": inside,
+            "reports_dropped": initcheck["dropped"],
+            "problems": (ours + steps)[:5],
             "finished": initcheck["status"] is not None and "end" in results,
             "seconds": initcheck["seconds"],
             "said": "" if "end" in results else initcheck["said"],
@@ -178,6 +188,7 @@ def is_clean(result: dict[str, Any]) -> bool:
         and initcheck["finished"]
         and initcheck["planted_error_found"]
         and not initcheck["unwritten_elements_read"]
+        and not initcheck["read_by_steps_of_ours"]
     )
 
 

@@ -19,6 +19,8 @@ from typing import Any
 CELLS = ("relu", "tanh", "lstm", "gru")
 LAYOUTS = ("time_major", "batch_major", "packed")
 EQUAL, RAGGED = (5, 5, 5, 5), (2, 5, 0, 1)
+SORTED = (5, 4, 4, 1)
+"""Of which the library writes the results where they are read; others are scattered from there."""
 
 KERNELS = r"""
 extern "C" __global__ void read_results(const unsigned char* from, unsigned char* to, int n) {
@@ -79,7 +81,7 @@ def five_cases(v2: Any) -> Iterator[Case]:
     yield Case("lstm", v2.RNNSpec("lstm", 16, 16, num_layers=2, bidirectional=True), RAGGED,
                "time_major")  # fmt: skip
     yield Case("gru", v2.RNNSpec("gru", 16, 16, dtype="float64"), RAGGED, "batch_major")
-    yield Case("tanh", v2.RNNSpec("tanh", 16, 16, dtype="float16"), RAGGED, "packed")
+    yield Case("tanh", v2.RNNSpec("tanh", 16, 16, dtype="float16"), SORTED, "packed")
     yield Case("projected", v2.RNNSpec("lstm", 16, 16, proj_size=5), RAGGED, "batch_major")
     yield Case("relu", v2.RNNSpec("relu", 16, 16, num_layers=3, dropout=0.3), EQUAL, "time_major")
 

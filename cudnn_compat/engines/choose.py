@@ -36,7 +36,7 @@ def choose_engine(name: str | None, w: Array) -> AnyEngine:
     if not on_gpu:
         raise UnsupportedError(
             "engine='cudnn' computes on a GPU and w is a NumPy array; "
-            "pass CuPy arrays (cupy.asarray(…)), or leave engine out"
+            "pass CuPy arrays (cupy.asarray(…); extras cuda12, cuda13), or leave engine out"
         )
     return cudnn_engine()
 

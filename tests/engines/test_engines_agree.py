@@ -25,11 +25,11 @@ DRAWS = int(os.environ.get("CUDNN_COMPAT_DRAWS", "2000"))
 """Draws of all dtypes together."""
 
 ALGOS = (
-    *["auto"] * 40,
-    *["standard"] * 30,
-    *["persist_static"] * 14,
-    *["persist_small_h"] * 14,
-    *["persist_dynamic"],
+    *["auto"] * 38,
+    *["standard"] * 28,
+    *["persist_static"] * 16,
+    *["persist_small_h"] * 16,
+    *["persist_dynamic"] * 2,
 )
 """As often as each is drawn: the last is compiled for each network, which takes its time."""
 
@@ -41,6 +41,8 @@ class Tally:
     """What was compared, and what cuDNN refused."""
 
     compared: int = 0
+    empty: int = 0
+    """Draws without a row, for which no engine computes; they are not counted as compared."""
     with_gradients: int = 0
     algos: Counter[str] = dataclasses.field(default_factory=Counter)
     refused: Counter[str] = dataclasses.field(default_factory=Counter)
@@ -49,8 +51,8 @@ class Tally:
         ran = ", ".join(f"{algo} {count}" for algo, count in sorted(self.algos.items()))
         refused = ", ".join(f"{algo} {count}" for algo, count in sorted(self.refused.items()))
         return (
-            f"{self.compared} draws, gradients of {self.with_gradients}; ran {ran}; "
-            f"refused {refused or 'none'}"
+            f"{self.compared} different draws, gradients of {self.with_gradients}; ran {ran}; "
+            f"refused {refused or 'none'}; beside them {self.empty} without a row"
         )
 
 
@@ -63,13 +65,17 @@ def test_both_engines_give_the_same_within_the_sum_of_their_tolerances(
 
     host, gpu, tally = Engine("numpy", np), Engine("cudnn", cupy), Tally()
     gpu.needs(dtype)
+    seen = set()
 
     @given(specs(sizes, (dtype,), MATHS, ALGOS), batches(steps=12, batch=6))
     @settings(
-        max_examples=-(-DRAWS // len(DTYPES)),
+        # Twice as many as are asked for: some have no row, some come twice.
+        max_examples=2 * -(-DRAWS // len(DTYPES)),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
     def check(spec: v2.RNNSpec, batch: Batch) -> None:
+        if spec.algo.startswith("persist_"):
+            spec, batch = within_reach(spec, batch)
         given = arguments(spec, batch)
         try:
             out, theirs = call(gpu, spec, batch, given)
@@ -83,14 +89,28 @@ def test_both_engines_give_the_same_within_the_sum_of_their_tolerances(
         _, ours = call(host, spec.replace(math="full"), batch, given)
         smooth = away_from_kinks(spec, batch, given)
         compare(spec, out.algo, ours, theirs, smooth)
-        tally.compared += 1
-        tally.with_gradients += smooth
-        tally.algos[out.algo] += 1
+        if not sum(batch.lengths):
+            tally.empty += 1
+        elif (spec, batch) not in seen:
+            seen.add((spec, batch))
+            tally.compared += 1
+            tally.with_gradients += smooth
+            tally.algos[out.algo] += 1
 
     check()
     record_property(f"engines agree, {dtype}", str(tally))
     print(f"{dtype}: {tally}")
     assert tally.compared >= DRAWS // len(DTYPES)
+
+
+def within_reach(spec: v2.RNNSpec, batch: Batch) -> tuple[v2.RNNSpec, Batch]:
+    """Much the same draw, of what the persistent kernels do: most draws they would refuse."""
+    if spec.dtype == "float64":
+        spec = spec.replace(algo="persist_dynamic")
+    math = "default" if spec.math == "half" and spec.dtype == "float16" else spec.math
+    spec = spec.replace(bias="double", proj_size=None, math=math)
+    equal = (max(batch.lengths, default=0),) * len(batch.lengths)
+    return spec, dataclasses.replace(batch, lengths=equal, padding=0)
 
 
 def away_from_kinks(spec: v2.RNNSpec, batch: Batch, given: dict[str, Any]) -> bool:

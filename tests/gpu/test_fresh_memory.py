@@ -83,6 +83,38 @@ def test_nothing_depends_on_what_memory_held_with_any_algorithm(
         pytest.skip(f"{algo} in {dtype} is refused by the library: {str(error)[:80]}")
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_unequal_lengths_do_not_bring_in_what_memory_held_in_any_dtype(
+    cupy: Any, cell: str, dtype: str, layout: str
+) -> None:
+    Engine("cudnn", cupy).needs(dtype)
+    spec = v2.RNNSpec(cell, 16, 16, dtype=dtype, algo="standard")
+    spec, data, how = problem(spec, RAGGED, layout=layout)
+    data = data.replace(w=v2.init_weights(spec, seed=0))
+    check(cupy, (spec, data, how))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("cell", CELLS)
+def test_inference_does_not_depend_on_what_memory_held(
+    cupy: Any, cell: str, dtype: str, layout: str
+) -> None:
+    Engine("cudnn", cupy).needs(dtype)
+    spec = v2.RNNSpec(cell, 16, 16, num_layers=2, bidirectional=True, dtype=dtype)
+    spec, data, how = problem(spec, RAGGED, layout=layout)
+    data = on_device(data.replace(w=v2.init_weights(spec, seed=0)))
+    found = []
+    for byte in (0xFF, 0):
+        v2.clear_plans()
+        with filled_with(cupy, byte):
+            out = v2.rnn_forward(spec, data.w, data.x, data.hx, data.cx, **how)
+            found.append([None if a is None else a.get().tobytes() for a in out])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("lengths", [EQUAL, RAGGED], ids=["equal", "ragged"])
 def test_dropout_does_not_depend_on_what_memory_held(cupy: Any, lengths: Any) -> None:
     spec = v2.RNNSpec("lstm", 5, 6, num_layers=3, dropout=0.5, dtype="float64", algo="standard")

@@ -60,6 +60,12 @@ def test_errors_in_the_tool_s_log_are_told_apart_by_kernel(sanitizer: ModuleType
     assert sanitizer.summary_in("========= COMPUTE-SANITIZER\n") is None
 
 
+def test_reports_that_the_tool_dropped_are_counted(sanitizer: ModuleType) -> None:
+    log = "========= 1152 errors were skipped (error buffer overflow)\n"
+    assert sanitizer.dropped_in(log) == 1152
+    assert sanitizer.dropped_in("========= ERROR SUMMARY: 0 errors\n") == 0
+
+
 def process(program: str, *results: str, **more: Any) -> dict[str, Any]:
     return {
         "check": "memcheck",
@@ -69,6 +75,7 @@ def process(program: str, *results: str, **more: Any) -> dict[str, Any]:
         "cases": [{"case": "one", "result": result} for result in results],
         "problems": [],
         "errors": 0,
+        "dropped": 0,
         "said": "",
         **more,
     }
@@ -89,7 +96,9 @@ def test_a_run_is_clean_only_if_the_tool_saw_what_was_planted_and_nothing_else(
 ) -> None:
     assert sanitizer.is_clean(judged(sanitizer))
     assert judged(sanitizer)["memcheck"]["by_algo"]["standard"]["refused_by_the_library"] == 1
+    planted = {"kind": "Uninitialized", "where": "at read_unwritten+0x70"}
     unwritten = {"kind": "Uninitialized", "where": "at read_results+0x70"}
+    scattered = {"kind": "Uninitialized", "where": "at cupy_scatter_update__float16+0x40"}
     for changes in (
         {"memcheck": process("standard", "ran", "end", errors=1)},
         {"memcheck": process("standard", "ran")},
@@ -97,7 +106,8 @@ def test_a_run_is_clean_only_if_the_tool_saw_what_was_planted_and_nothing_else(
         {"memcheck": process("standard", "failed: CUDARuntimeError", "end")},
         {"control": process("beyond")},
         {"initcheck": process("results", "ran", "end")},
-        {"initcheck": process("results", "ran", "end", problems=[unwritten])},
+        {"initcheck": process("results", "ran", "end", problems=[planted, unwritten])},
+        {"initcheck": process("results", "ran", "end", problems=[planted, scattered])},
     ):
         assert not sanitizer.is_clean(judged(sanitizer, **changes)), changes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -56,8 +55,11 @@ class Descriptor:
     def __del__(self) -> None:
         destroy, self._destroy = getattr(self, "_destroy", None), None
         if destroy is not None and self.value:
-            with contextlib.suppress(Exception):  # nobody is left who could act on it
+            # At interpreter exit the names of modules may be gone, contextlib among them.
+            try:  # noqa: SIM105
                 destroy(self.value)
+            except Exception:  # nobody is left who could act on it
+                pass
 
 
 def make_descriptor(described: object) -> Descriptor:
