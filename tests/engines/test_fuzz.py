@@ -209,9 +209,11 @@ def check_call(engine: Engine, spec: v2.RNNSpec, arguments: Any, data: Any, serv
     assert (out.cy is not None) == spec.has_cell
     if out.cy is not None:
         assert out.cy.shape == (spec.num_pseudo_layers, *batch, spec.hidden_size)
+    # relu has no bound: with constant weights a few steps grow beyond what float16 can say.
+    bounded = spec.cell != "relu" or spec.dtype != "float16"
     for array in (y, out.hy, out.cy):
         assert array is None or array.dtype == numpy_dtype(spec.dtype)
-        assert finite(engine, array)
+        assert not bounded or finite(engine, array)
     if not out.training:
         return
     given_gradients: dict[str, Any] = {}
@@ -233,7 +235,7 @@ def check_call(engine: Engine, spec: v2.RNNSpec, arguments: Any, data: Any, serv
     assert (gradients.dcx is None) == (out.cy is None)
     assert gradients.dw.shape == (v2.weight_size(spec),)
     for array in gradients:
-        assert finite(engine, array)
+        assert not bounded or finite(engine, array)
 
 
 def test_random_arguments_give_right_shapes_or_an_exception_of_the_package(engine: Engine) -> None:
