@@ -1,6 +1,6 @@
 """Make one small file of Chainer's package and tests, for a machine without a network.
 
-    CHAINER_SRC=/tmp/chainer-src python scripts/chainer_bundle.py chainer-7.8.1.tar.xz
+    CHAINER_SRC=../chainer-src python scripts/chainer_bundle.py chainer-7.8.1.tar.xz
 
 The other ``chainer_*.py`` scripts take the file where they take a checkout:
 ``CHAINER_SRC=chainer-7.8.1.tar.xz``. For programs, unpack it into a folder and put that on

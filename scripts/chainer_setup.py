@@ -2,8 +2,8 @@
 
 To get the sources (the archive on PyPI has no tests)::
 
-    git clone --depth 1 --branch v7.8.1 https://github.com/chainer/chainer /tmp/chainer-src
-    export CHAINER_SRC=/tmp/chainer-src
+    git clone --depth 1 --branch v7.8.1 https://github.com/chainer/chainer ../chainer-src
+    export CHAINER_SRC=../chainer-src
 
 For a machine without a network, ``scripts/chainer_bundle.py`` makes one small file of them, and
 ``CHAINER_SRC`` may name that file. Nothing is written to the sources. Chainer is pure Python here

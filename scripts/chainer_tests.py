@@ -1,6 +1,6 @@
 """Chainer 7.8.1's own tests of its RNNs and of dropout, unmodified, over the dialect.
 
-    CHAINER_SRC=/tmp/chainer-src python scripts/chainer_tests.py [--json FILE] [--mark EXPRESSION]
+    CHAINER_SRC=../chainer-src python scripts/chainer_tests.py [--json FILE] [--mark EXPRESSION]
                                                                  [-- PYTEST ARGUMENTS]
 
 ``chainer_setup.py`` says how to get the sources. The tests are run from there as they are, and

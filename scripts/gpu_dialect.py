@@ -15,7 +15,7 @@ Result = dict[str, Any]
 
 HOW_TO_GET_IT = (
     f"`git clone --depth 1 --branch v{VERSION} https://github.com/chainer/chainer "
-    "/tmp/chainer-src`, `export CHAINER_SRC=/tmp/chainer-src`, and run this part again"
+    "../chainer-src`, `export CHAINER_SRC=../chainer-src`, and run this part again"
 )
 
 

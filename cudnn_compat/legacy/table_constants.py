@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cudnn_compat.legacy.names import LegacyName
-from cudnn_compat.legacy.table_libcudnn import PRELUDE
+from cudnn_compat.legacy.table_libcudnn_code import PRELUDE
 
 __all__ = ["CONSTANTS"]
 
