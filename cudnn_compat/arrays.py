@@ -25,6 +25,7 @@ __all__ = [
     "device_of",
     "dtype_name",
     "is_cupy",
+    "kind_of",
     "load_cupy",
     "numpy_dtype",
     "on_device_of",
@@ -132,6 +133,17 @@ def load_cupy() -> ModuleType:
             f"({type(error).__name__}: {error}): pip install 'cudnn-compat[cuda13]' "
             "(or [cuda12], as the driver allows)"
         ) from error
+
+
+def kind_of(array: Array) -> tuple[type | None, np.dtype, int | None]:
+    """Type, dtype and, on a GPU, device: what a plain array has in common with its like.
+
+    The type is None for subclasses, which are unlike all others.
+    """
+    if is_cupy(array):
+        plain = type(array) is _cupy_class
+        return type(array) if plain else None, array.dtype, array.data.device_id
+    return np.ndarray if type(array) is np.ndarray else None, array.dtype, None
 
 
 def dtype_name(value: Array) -> str:

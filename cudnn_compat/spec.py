@@ -32,7 +32,14 @@ BIAS_MODES: Final = ("double", "none", "input", "recurrent")
 INPUT_MODES: Final = ("linear", "skip")
 DTYPES: Final = ("float16", "bfloat16", "float32", "float64")
 MATHS: Final = ("default", "full", "half")
-ALGOS: Final = ("auto", "standard", "persist_static", "persist_dynamic", "persist_small_h")
+ALGOS: Final = (
+    "auto",
+    "standard",
+    "persist_static",
+    "persist_dynamic",
+    "persist_small_h",
+    "fused",
+)
 
 _GATES: Final = {"relu": 1, "tanh": 1, "lstm": 4, "gru": 3}
 _HALF_MATH_DTYPES: Final = ("float16", "float32")
@@ -58,7 +65,10 @@ class RNNSpec:
         dtype: ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"`` (or a NumPy dtype).
         math: ``"default"`` (what the library does: TF32 for float32 where the GPU has it),
             ``"full"`` (no TF32, no reduced precision), ``"half"`` (float16 arithmetic).
-        algo: ``"auto"``, or one of the library's algorithms by name.
+        algo: ``"auto"``, one of the library's algorithms by name, or ``"fused"``: this package's
+            own kernels.
+        deterministic: ``algo="auto"`` goes by rule and never by measuring, so that the algorithm,
+            and with it every bit of the result, is the same from run to run.
         clip: ``(low, high)``: bounds of the LSTM cell state as cuDNN applies them:
             ``c = f * clip(c_prev) + i * g``, ``h = o * tanh(clip(c))``; the c that is returned is
             not clipped.
@@ -82,6 +92,7 @@ class RNNSpec:
     math: str = "default"
     algo: str = "auto"
     clip: tuple[float, float] | None = None
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -97,7 +108,8 @@ class RNNSpec:
             check_name(name, getattr(self, name), allowed)
         for name in ("input_size", "hidden_size", "num_layers"):
             put(self, name, check_integer(name, getattr(self, name), 1))
-        put(self, "bidirectional", check_flag("bidirectional", self.bidirectional))
+        for name in ("bidirectional", "deterministic"):
+            put(self, name, check_flag(name, getattr(self, name)))
         put(self, "dropout", _real("dropout", self.dropout))
         if not 0 <= self.dropout <= 1:
             raise ArgumentError(f"dropout is {self.dropout}; wanted a number from 0 to 1")

@@ -1,11 +1,14 @@
 """Train for many steps on a GPU and see that no memory is lost: part of `make gpu`.
 
-    python scripts/gpu_soak.py [--steps 10000] [--json FILE]
+    python scripts/gpu_soak.py [--steps 10000] [--shapes 0] [--json FILE]
 
 Ten thousand steps (forward, backward, update) with 1 to 50 time steps, and a batch, lengths and
 layout of their own each. Device memory (what CuPy's pool has handed out and holds, and what the
 driver says is taken on the whole GPU, so nobody else should use it) and the memory of the process
 must be flat after the first quarter. Exit status 1 where they are not.
+
+With ``--shapes N`` the batches have N shapes, of equal lengths, that come back and are replayed as
+CUDA graphs. Without it graphs are off: what they keep goes up and down with the shapes in use.
 """
 
 from __future__ import annotations
@@ -58,15 +61,15 @@ def networks(v2: Any, cupy: Any) -> list[Network]:
     return [Network(spec, v2.init_weights(spec, seed=0, xp=cupy)) for spec in specs]
 
 
-def training_step(v2: Any, cupy: Any, rng: Any, network: Network) -> None:
-    """One step on a batch that is like no other; now and then what happens in real programs."""
+def training_step(v2: Any, cupy: Any, rng: Any, network: Network, equal: bool) -> None:
+    """One step on a batch that ``rng`` draws; now and then what happens in real programs."""
     spec = network.spec
     batch = int(rng.integers(1, 9))
     steps = int(rng.integers(1, LONGEST + 1))
     layout = ("time_major", "batch_major", "packed")[int(rng.integers(3))]
     lengths = rng.integers(0, steps + 1, batch)
     lengths[rng.integers(batch)] = steps
-    if rng.random() < 0.3:
+    if equal or rng.random() < 0.3:
         lengths[:] = steps
     rows = {"time_major": (steps, batch), "batch_major": (batch, steps)}
     shape = rows.get(layout, (int(lengths.sum()),))
@@ -97,13 +100,16 @@ def sample(cupy: Any, step: int) -> dict[str, float]:
     }
 
 
-def curve(v2: Any, cupy: Any, steps: int, limit: float) -> Iterator[dict[str, float]]:
+def curve(v2: Any, cupy: Any, steps: int, shapes: int, limit: float) -> Iterator[dict[str, float]]:
     """Train, and sample on the way; stops where the time is over."""
-    rng = importlib.import_module("numpy").random.default_rng(0)
+    draw = importlib.import_module("numpy").random.default_rng
+    rng = draw(0)
     trained, end = networks(v2, cupy), time.monotonic() + limit
     every = max(1, steps // SAMPLES)
     for step in range(1, steps + 1):
-        training_step(v2, cupy, rng, trained[step % len(trained)])
+        if shapes:  # the same for every network in turn
+            rng = draw(step // len(trained) % shapes)
+        training_step(v2, cupy, rng, trained[step % len(trained)], equal=bool(shapes))
         if step % every == 0:
             if step % (10 * every) == 0:
                 gc.collect()
@@ -136,6 +142,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--shapes", type=int, default=0, help="0: every batch is like no other")
     parser.add_argument("--seconds", type=float, default=150, help="stop after these (and fail)")
     parser.add_argument(
         "--slack",
@@ -146,9 +153,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to write the result")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))  # the package need not be installed
+    if not options.shapes:
+        os.environ["CUDNN_COMPAT_GRAPHS"] = "off"
     cupy, v2 = importlib.import_module("cupy"), importlib.import_module("cudnn_compat.v2")
     start = time.monotonic()
-    samples = list(curve(v2, cupy, options.steps, options.seconds))
+    samples = list(curve(v2, cupy, options.steps, options.shapes, options.seconds))
     seconds = time.monotonic() - start
     done, verdict = (
         int(samples[-1]["step"]),

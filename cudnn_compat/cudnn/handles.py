@@ -15,7 +15,7 @@ import threading
 
 from cudnn_compat.cudnn.library import Library
 
-__all__ = ["current_handle", "handle_count"]
+__all__ = ["SpareHandle", "current_handle", "handle_count"]
 
 _Key = tuple[Library, int]
 
@@ -24,7 +24,8 @@ class _Pool:
     """Handles that no living thread holds."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Reentrant: the garbage collector may give a handle back in the middle of anything.
+        self.lock = threading.RLock()
         self.idle: dict[_Key, list[int]] = {}
         self.made = 0
         self.closed = False
@@ -60,7 +61,7 @@ class _Pool:
 
     def forget(self) -> None:
         """In a forked child: CUDA does not survive a fork, so none of the handles is usable."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.idle, self.made = {}, 0
 
 
@@ -99,6 +100,32 @@ def current_handle(library: Library, device: int) -> int:
     if handle is None:
         handle = handles[key] = _pool.take(key)
     return handle
+
+
+class SpareHandle:
+    """A handle that belongs to no thread: whoever has it keeps threads from meeting at it.
+
+    Attributes:
+        value: the ``cudnnHandle_t``.
+    """
+
+    def __init__(self, library: Library, device: int) -> None:
+        """``device`` must be the current device.
+
+        Raises:
+            LibraryError: ``cudnnCreate`` failed; in words.
+        """
+        self._key = (library, device)
+        self._process = os.getpid()
+        self.value = _pool.take(self._key)
+
+    def __del__(self) -> None:
+        # The module's names may be gone when the interpreter shuts down.
+        try:
+            if self._process == os.getpid():  # a forked child cannot use it
+                _pool.give_back({self._key: self.value})
+        except Exception:
+            pass
 
 
 def handle_count() -> int:

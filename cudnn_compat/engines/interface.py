@@ -9,6 +9,7 @@ defined values; those to be read may be read-only and have any strides, and are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -33,6 +34,8 @@ class Plan(Protocol):
     device: str
     algo: str
     """The algorithm that runs; ``"numpy"`` on the NumPy engine."""
+    settled: bool
+    """Whether that stays so."""
 
     def workspace_bytes(self, sequences: Sequences) -> int:
         """Bytes of scratch that a call takes beside the buffers given to it."""
@@ -55,9 +58,19 @@ class Engine(Protocol[PlanT]):
         """Let go of all plans and what they share."""
 
     def plan(
-        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+        self,
+        spec: RNNSpec,
+        sequences: Sequences,
+        *,
+        training: bool,
+        device: str = "cpu",
+        begins: bool = True,
     ) -> PlanT:
         """The plan for a spec and a geometry, from a bounded cache.
+
+        Args:
+            begins: whether a forward follows; else it is the plan of the last one, to ask for
+                sizes or to go back with.
 
         Raises:
             UnsupportedError: this engine cannot do what the spec says; in words.
@@ -67,7 +80,18 @@ class Engine(Protocol[PlanT]):
         """A context for several calls on one device, which then find their way only once."""
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
-        """An uninitialised array where this engine computes (the reserve: flat uint8)."""
+        """An uninitialised array where this engine computes."""
+
+    def results(
+        self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
+    ) -> list[Array | None]:
+        """Several such arrays, and None for None."""
+
+    def reserve(self, plan: PlanT, sequences: Sequences, device: str = "cpu") -> Array:
+        """A flat uint8 array for what a forward in training keeps; of no bytes in inference.
+
+        Any array of that size serves; one from here may serve faster.
+        """
 
     def stream(self, device: str = "cpu") -> Any:
         """A mark of where work goes now; None where there are no streams."""

@@ -29,12 +29,8 @@ from cudnn_compat.errors import (
 from cudnn_compat.packed import Packed, pack, unpack
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.v2 import convert
-from cudnn_compat.v2.calls import (
-    rnn_backward,
-    rnn_backward_data,
-    rnn_backward_weights,
-    rnn_forward,
-)
+from cudnn_compat.v2.backward import rnn_backward, rnn_backward_data, rnn_backward_weights
+from cudnn_compat.v2.forward import rnn_forward
 from cudnn_compat.v2.layers import GRU, LSTM, RNN
 from cudnn_compat.v2.plans import PlanInfo, clear_plans, plans
 from cudnn_compat.v2.results import RNNGradients, RNNOutput

@@ -15,7 +15,7 @@ from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.packed import Packed
 from cudnn_compat.sequences import LAYOUTS
 from cudnn_compat.spec import RNNSpec
-from cudnn_compat.v2.calls import rnn_forward
+from cudnn_compat.v2.forward import rnn_forward
 from cudnn_compat.v2.results import RNNOutput
 from cudnn_compat.weights import NamedWeights, check_weights, init_weights, named_weights
 

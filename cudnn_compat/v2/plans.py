@@ -22,6 +22,7 @@ class PlanInfo:
         training: whether it keeps what backward needs.
         device: ``"cpu"`` or ``"cuda:N"``.
         algo: the algorithm that runs; ``"numpy"`` on the NumPy engine.
+        settled: whether that stays so; not while ``algo="auto"`` still measures.
     """
 
     engine: str
@@ -33,6 +34,7 @@ class PlanInfo:
     training: bool
     device: str
     algo: str
+    settled: bool
 
 
 def plans() -> tuple[PlanInfo, ...]:
@@ -48,6 +50,7 @@ def plans() -> tuple[PlanInfo, ...]:
             plan.training,
             plan.device,
             plan.algo,
+            plan.settled,
         )
         for engine in loaded_engines()
         for plan in engine.plans.entries()

@@ -101,8 +101,8 @@ def test_the_cudnn_engine_runs_the_algorithm_that_is_asked_for_or_says_that_it_c
         out = v2.rnn_forward(spec, w, x, lengths=lengths, training=training)
     except v2.UnsupportedError:
         # STANDARD does everything, and "auto" falls back to it; the persistent ones take no
-        # ragged batches.
-        assert algo.startswith("persist_")
+        # ragged batches; own kernels need a GPU with thread-block clusters, but for the smallest.
+        assert algo.startswith("persist_") or algo == "fused"
     else:
         assert out.engine == "cudnn"
         assert out.algo == algo or (algo == "auto" and out.algo in ALGOS[1:])

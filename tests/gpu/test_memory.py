@@ -35,10 +35,12 @@ def taken(cupy: Any) -> int:
     return int(total - free)
 
 
-def test_memory_is_flat_over_many_training_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shapes", [0, 8], ids=["new shapes", "graphs of 8 shapes"])
+def test_memory_is_flat_over_many_training_steps(tmp_path: Path, shapes: int) -> None:
     # The same with 10,000 steps is a part of `make gpu`.
     result = tmp_path / "soak.json"
     command = [sys.executable, "scripts/gpu_soak.py", "--steps", "800", "--slack", "4"]
+    command += ["--shapes", str(shapes)]
     command += ["--json", str(result)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.exists(), done.stderr

@@ -131,7 +131,7 @@ def test_results_for_which_there_is_no_memory_leave_the_forward_as_it_was(
     out = training_forward(engine)
     held = out.reserve_bytes
     with monkeypatch.context() as patch:
-        patch.setattr(engine_class(out), "empty", no_memory)
+        patch.setattr(engine_class(out), "results", no_memory)
         with pytest.raises(MemoryError, match="planted"):
             v2.rnn_backward(out, *given_gradients(engine))
     assert out.can_backward

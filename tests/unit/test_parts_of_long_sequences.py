@@ -65,7 +65,7 @@ def in_parts(engine: NumpyEngine, spec: v2.RNNSpec, data: Any, layout: str, leng
     sequences = make_sequences(layout, data.x.shape, lengths=lengths)
     shape = Shape(spec, layout, sequences.steps, batch, sequences.ragged, True, "cuda:0")
 
-    def plan(spec: v2.RNNSpec, sequences: Any, *, training: bool, device: str) -> Any:
+    def plan(spec: v2.RNNSpec, sequences: Any, *, training: bool, device: str, begins: bool) -> Any:
         return engine.plan(spec.replace(algo="auto"), sequences, training=training)
 
     # Ragged, because the NumPy engine's only algorithm has a name that no spec can have.

@@ -30,6 +30,7 @@ DEFAULTS = {
     "math": "default",
     "algo": "auto",
     "clip": None,
+    "deterministic": False,
 }
 
 OTHERS = {
@@ -43,6 +44,7 @@ OTHERS = {
     "math": "half",
     "algo": "standard",
     "clip": (-1.0, 2.0),
+    "deterministic": True,
 }
 """For each field a value that is not its default; all of them go together."""
 

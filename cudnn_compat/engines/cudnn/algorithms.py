@@ -1,21 +1,24 @@
 """Which of the library's algorithms runs.
 
 An algorithm that the caller names runs or is refused. For ``algo="auto"`` a first guess is made
-from what is known to be fast, tried once on a network of one step, and STANDARD, which does
-everything, runs where the guess is refused.
+from what is known to be fast, tried once on a network of one step; where it is refused, STANDARD
+runs, which does everything. What may be faster than the guess is for ``choice`` to find out.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final, NamedTuple
 
 from cudnn_compat.arrays import numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn import backward, forward
+from cudnn_compat.engines.cudnn.choice import Way
 from cudnn_compat.engines.cudnn.device import Session
+from cudnn_compat.engines.cudnn.fused import chip, serves
+from cudnn_compat.engines.cudnn.graphs import graphs
 from cudnn_compat.engines.cudnn.network import Network
 from cudnn_compat.engines.cudnn.plan import CudnnPlan, Shape, geometry_cache
 from cudnn_compat.errors import LibraryMismatch, LibraryNotSupported, UnsupportedError
@@ -23,15 +26,23 @@ from cudnn_compat.sequences import make_sequences
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.weights import weight_size
 
-__all__ = ["Networks", "candidates", "check_named"]
+__all__ = ["Networks", "Way", "check_named", "fused_may_win", "ways"]
 
 _SMALL_H: Final = {"relu": 384, "tanh": 384, "lstm": 192, "gru": 192}
 """The largest hidden size that persist_small_h takes forward; in training it may be less."""
+_FEW: Final = 4
+"""Sequences up to which persist_static may be faster than all others in float32, …"""
+_FEW_FROM: Final = 96
+"""… with so many hidden units or more."""
+_FUSED_FROM: Final = 32
+"""Steps from which own kernels are tried: before, a call is the launches of a graph or less."""
+_MOST_LAUNCHES: Final = 8192
+"""Steps times pseudo-layers up to which STANDARD, with some kernels for each, is recorded."""
 
 
 def _refusal(spec: RNNSpec, algo: str, *, ragged: bool) -> str | None:
     """What an algorithm lacks for a network, in words that the library does not give."""
-    if algo == "standard":
+    if algo in ("standard", "fused"):  # own kernels say themselves what they lack
         return None
     if spec.proj_size is not None:
         return "has no projection"
@@ -58,22 +69,85 @@ def check_named(spec: RNNSpec, *, ragged: bool) -> None:
         )
 
 
-def candidates(spec: RNNSpec, *, batch: int, ragged: bool) -> Iterator[str]:
-    """Algorithms for ``algo="auto"``, best guess first; ``"standard"`` comes last.
+def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
+    """How ``shape`` may be computed: first guesses, best first, and what may be faster than they.
 
-    ``math="full"`` is STANDARD's alone: the persistent kernels approximate tanh, and are 5e-4 off.
+    STANDARD, which does everything, is the last guess. ``math="full"`` is STANDARD's alone: the
+    persistent kernels approximate tanh, and are 5e-4 off. The rules are what one H200 showed
+    (docs/performance.md); no way is named that could take much longer than the guess, because each
+    is tried on a call of the caller's.
     """
-    if spec.math != "full":
-        small = spec.hidden_size <= _SMALL_H[spec.cell]
-        guess = "persist_small_h" if small else "persist_static"
-        good = small or _static_is_good(spec, batch)
-        if good and not _refusal(spec, guess, ragged=ragged):
-            yield guess
-    yield "standard"
+    spec, graph = shape.spec, _graph_is_good(shape)
+    if spec.algo != "auto":
+        guesses = [spec.algo]
+    else:
+        guesses = [*_guesses(shape), "standard"]
+    plain = tuple(Way(algo, False) for algo in guesses)
+    replayed = [Way(algo, True) for algo in guesses if graph(algo)]
+    if spec.algo == "auto":
+        replayed += [Way(algo, True) for algo in _others(shape, guesses[0]) if graph(algo)]
+    # Of the guesses behind the first one, those that are close to it.
+    close = [way for way in replayed if _is_close(shape, guesses[0], way.algo)]
+    return plain, tuple(dict.fromkeys(close))
+
+
+def fused_may_win(session: Session, shape: Shape) -> bool:
+    """Whether this package's own kernels may be the fastest; they take 0.5 to 2 µs a step."""
+    spec = shape.spec
+    if spec.algo != "auto" or shape.steps < _FUSED_FROM:
+        return False
+    found = chip(session.xp, session.device)
+    return serves(spec, shape.steps, shape.batch, found, training=shape.training) is None
+
+
+def _guesses(shape: Shape) -> Iterator[str]:
+    """Persistent kernels where they are known to win, best first."""
+    spec = shape.spec
+    if spec.math == "full":
+        return
+    small = spec.hidden_size <= _SMALL_H[spec.cell]
+    few = shape.batch <= _FEW and _FEW_FROM <= spec.hidden_size <= 256 and shape.steps > 1
+    names = []
+    if small and few:
+        names = ["persist_static", "persist_small_h"]
+    elif small:
+        names = ["persist_small_h"]
+    elif _static_is_good(spec, shape.batch):
+        names = ["persist_static"]
+    for name in names:
+        if not _refusal(spec, name, ragged=shape.ragged):
+            yield name
+
+
+def _others(shape: Shape, guess: str) -> Iterator[str]:
+    """What else may be the fastest."""
+    spec = shape.spec
+    if spec.math == "full" or _refusal(spec, "persist_static", ragged=shape.ragged):
+        return
+    if guess == "standard" and shape.batch <= _FEW and spec.hidden_size <= 512 and shape.steps > 8:
+        yield "persist_static"
+
+
+def _is_close(shape: Shape, guess: str, algo: str) -> bool:
+    """Whether ``algo`` may be tried in place of ``guess`` without anybody noticing.
+
+    A step of STANDARD takes 5 µs or more, one of the persistent kernels 0.5 to 2, where they are a
+    guess at all; only in large float16 networks the two are close.
+    """
+    if algo != "standard" or guess == "standard" or shape.steps <= 8:
+        return True
+    return guess == "persist_static" and shape.batch > _FEW
+
+
+def _graph_is_good(shape: Shape) -> Callable[[str], bool]:
+    """Whether the calls of an algorithm may be recorded."""
+    on = graphs() != "off" and not shape.ragged
+    launches = shape.steps * shape.spec.num_pseudo_layers
+    return lambda algo: on and (algo != "standard" or launches <= _MOST_LAUNCHES)
 
 
 def _static_is_good(spec: RNNSpec, batch: int) -> bool:
-    """Where the persistent kernels are known to win: large float16 networks of one layer."""
+    """Large float16 networks of one layer."""
     return (
         spec.dtype == "float16"
         and spec.cell != "gru"
@@ -99,45 +173,31 @@ class Networks:
         self._networks.clear()
         self._verdicts.clear()
 
-    def choose(
-        self,
-        session: Session,
-        spec: RNNSpec,
-        *,
-        padded: bool,
-        batch: int,
-        ragged: bool,
-        training: bool,
-    ) -> Network:
-        """The network with the algorithm that runs.
+    def find(self, session: Session, shape: Shape, algo: str) -> Network:
+        """The network with an algorithm.
 
         Raises:
-            UnsupportedError: the library refuses the algorithm that the spec names.
+            UnsupportedError: the library refuses it.
         """
-        named = spec.algo != "auto"
-        algos: Iterable[str] = (spec.algo,)
-        if not named:
-            algos = candidates(spec, batch=batch, ragged=ragged)
-        drops = training and spec.drops
-        for algo in algos:
-            only_for = batch if algo == "persist_dynamic" else 0
-            described = functools.partial(
-                Network, session, spec, algo, padded=padded, batch=only_for, drops=drops
+        spec, padded = shape.spec, shape.layout != "packed"
+        drops = shape.training and spec.drops
+        only_for = shape.batch if algo == "persist_dynamic" else 0
+        described = functools.partial(
+            Network, session, spec, algo, padded=padded, batch=only_for, drops=drops
+        )
+        key = (spec, algo, padded, only_for, drops, session.device)
+        find = functools.partial(self._networks.get, key, described)
+        if algo == "standard":
+            return find()
+        trying = functools.partial(_try, session, find, shape.batch, shape.training)
+        question = _question(session, spec, algo, shape.batch, shape.training)
+        verdict = self._verdicts.get(question, trying)
+        if verdict.reason is not None:
+            raise UnsupportedError(
+                f"cuDNN {session.library.version} refuses algo='{algo}' for this network on "
+                f"this GPU; use algo='auto' or algo='standard'. It says: {verdict.reason}"
             )
-            key = (spec, algo, padded, only_for, drops, session.device)
-            find = functools.partial(self._networks.get, key, described)
-            if algo == "standard":
-                return find()
-            trying = functools.partial(_try, session, find, batch, training)
-            verdict = self._verdicts.get(_question(session, spec, algo, batch, training), trying)
-            if verdict.reason is None:
-                return find()
-            if named:
-                raise UnsupportedError(
-                    f"cuDNN {session.library.version} refuses algo='{algo}' for this network on "
-                    f"this GPU; use algo='auto' or algo='standard'. It says: {verdict.reason}"
-                )
-        raise AssertionError("standard comes last")
+        return find()
 
     def refuse(self, session: Session, plan: CudnnPlan, reason: str) -> None:
         """Remember that the library refused a call although the trial had shown that it runs."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn import constants as c
 from cudnn_compat.engines.cudnn.device import Session, address
+from cudnn_compat.engines.cudnn.dispatch import dispatch
+from cudnn_compat.engines.cudnn.graphs import DATA, WEIGHTS
+from cudnn_compat.engines.cudnn.graphs.recording import Addresses
 from cudnn_compat.engines.cudnn.plan import CudnnPlan
 from cudnn_compat.engines.cudnn.staging import input_array, output_array, put_back
 from cudnn_compat.sequences import Sequences
@@ -40,31 +43,39 @@ def run_data(
     dcx_out = moves.state_target(dcx)
     if geometry.clear:
         dx_out.data.memset_async(0, dx_out.nbytes)
-    workspace = session.bytes(geometry.workspace)
-    library.cudnnRNNBackwardData_v8(
-        session.handle,
-        plan.network.descriptor,
-        address(geometry.lengths),
-        geometry.y,
-        address(y_in),
-        address(dy_in),
-        geometry.x,
-        address(dx_out),
-        geometry.h,
-        address(hx_in),
-        address(dhy_in),
-        address(dhx_out),
-        geometry.c,
-        address(cx_in),
-        address(dcy_in),
-        address(dcx_out),
-        plan.weight_bytes,
-        address(w),
-        geometry.workspace,
-        address(workspace),
-        geometry.reserve,
-        address(reserve),
-    )
+    network = plan.network.descriptor
+
+    def call(handle: int, workspace: int, reads: Addresses, writes: Addresses) -> None:
+        w, hx, cx, y, dy, dhy, dcy, _ = reads
+        dx, dhx, dcx, reserve = writes
+        library.cudnnRNNBackwardData_v8(
+            handle,
+            network,
+            address(geometry.lengths),
+            geometry.y,
+            y,
+            dy,
+            geometry.x,
+            dx,
+            geometry.h,
+            hx,
+            dhy,
+            dhx,
+            geometry.c,
+            cx,
+            dcy,
+            dcx,
+            plan.weight_bytes,
+            w,
+            geometry.workspace,
+            workspace,
+            geometry.reserve,
+            reserve,
+        )
+
+    reads = (w, hx_in, cx_in, y_in, dy_in, dhy_in, dcy_in, reserve)
+    writes = (dx_out, dhx_out, dcx_out, reserve)
+    dispatch(session, plan, DATA, network, geometry.workspace, call, reads, writes)
     moves.data_back(dx_out, dx)
     moves.state_back(dhx_out, dhx, dhy)
     moves.state_back(dcx_out, dcx, dcy)
@@ -87,23 +98,30 @@ def run_weights(
     total = output_array(dw)
     if total is not dw:
         total[...] = dw
-    workspace = session.bytes(geometry.workspace)
-    library.cudnnRNNBackwardWeights_v8(
-        session.handle,
-        plan.network.descriptor,
-        c.CUDNN_WGRAD_MODE_ADD,
-        address(geometry.lengths),
-        geometry.x,
-        address(x_in),
-        geometry.h,
-        address(hx_in),
-        geometry.y,
-        address(y_in),
-        plan.weight_bytes,
-        address(total),
-        geometry.workspace,
-        address(workspace),
-        geometry.reserve,
-        address(reserve),
-    )
+    network = plan.network.descriptor
+
+    def call(handle: int, workspace: int, reads: Addresses, writes: Addresses) -> None:
+        x, hx, y, reserve, _ = reads
+        (dw,) = writes
+        library.cudnnRNNBackwardWeights_v8(
+            handle,
+            network,
+            c.CUDNN_WGRAD_MODE_ADD,
+            address(geometry.lengths),
+            geometry.x,
+            x,
+            geometry.h,
+            hx,
+            geometry.y,
+            y,
+            plan.weight_bytes,
+            dw,
+            geometry.workspace,
+            workspace,
+            geometry.reserve,
+            reserve,
+        )
+
+    reads = (x_in, hx_in, y_in, reserve, total)
+    dispatch(session, plan, WEIGHTS, network, geometry.workspace, call, reads, (total,))
     put_back(total, dw)

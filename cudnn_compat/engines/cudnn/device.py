@@ -16,7 +16,6 @@ from cudnn_compat.cudnn.library import Library, load
 __all__ = [
     "Session",
     "Stream",
-    "active_session",
     "address",
     "current_stream",
     "device_index",
@@ -125,18 +124,20 @@ class Session:
         if self._before is not None:
             self._before.__exit__()
 
+    @property
+    def capturing(self) -> bool:
+        """Whether somebody captures the current stream into a graph of his own."""
+        try:
+            return bool(self.xp.cuda.runtime.streamIsCapturing(self.stream.cupy.ptr))
+        except Exception:  # the null stream, while another stream captures all that meets it
+            return True
+
     def bytes(self, size: int) -> Array:
         """Uninitialised device memory, uint8; at least one byte, so that it has an address."""
         return self.xp.empty(max(size, 1), _UINT8)
 
 
 _UINT8 = np.dtype("uint8")
-
-
-def active_session(device: int) -> Session | None:
-    """The session of this thread on a device; None outside of one."""
-    session = _active.session
-    return session if session is not None and session.device == device else None
 
 
 def follow(session: Session, earlier: Stream) -> None:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from cudnn_compat.arrays import Array, device_of, load_cupy, numpy_dtype
+from collections.abc import Callable, Iterable
+
+from cudnn_compat.arrays import Array, device_of, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn import backward, forward, long, operations
-from cudnn_compat.engines.cudnn.algorithms import Networks, check_named
+from cudnn_compat.engines.cudnn.algorithms import check_named
+from cudnn_compat.engines.cudnn.choice import Choice
 from cudnn_compat.engines.cudnn.device import (
     Session,
     Stream,
-    active_session,
     device_index,
     follow,
 )
-from cudnn_compat.engines.cudnn.dropout import forget_scratch
+from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
 from cudnn_compat.engines.cudnn.plan import (
     MAX_STEPS,
     CudnnPlan,
     EmptyPlan,
     Shape,
-    geometry_cache,
 )
+from cudnn_compat.engines.cudnn.selection import Selection
 from cudnn_compat.engines.cudnn.settings import check_version
 from cudnn_compat.engines.cudnn.staging import hand_on, input_array, output_array, put_back
 from cudnn_compat.engines.operations import (
@@ -36,7 +38,8 @@ from cudnn_compat.spec import RNNSpec
 
 __all__ = ["CudnnEngine"]
 
-AnyPlan = CudnnPlan | long.LongPlan | EmptyPlan
+AnyPlan = CudnnPlan | FusedPlan | long.LongPlan | EmptyPlan
+"""What serves a call; the cache may hold a :class:`Choice` of them."""
 
 
 class CudnnEngine:
@@ -54,12 +57,17 @@ class CudnnEngine:
     def __init__(self, max_steps: int = MAX_STEPS) -> None:
         """``max_steps``: longer batches are computed in parts of so many steps."""
         self.max_steps = max_steps
-        self.plans: BoundedCache[AnyPlan] = BoundedCache(256)
-        self._networks = Networks()
-        self._geometries = geometry_cache()
+        self.plans: BoundedCache[AnyPlan | Choice] = BoundedCache(256)
+        self._selection = Selection()
 
     def plan(
-        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cuda:0"
+        self,
+        spec: RNNSpec,
+        sequences: Sequences,
+        *,
+        training: bool,
+        device: str = "cuda:0",
+        begins: bool = True,
     ) -> AnyPlan:
         """The plan for a spec and a geometry, from a cache of 256.
 
@@ -76,14 +84,15 @@ class CudnnEngine:
             training,
             device,
         )
-        return self.plans.get(key, lambda: self._make(spec, sequences, training, device))
+        made = self.plans.get(key, lambda: self._make(spec, sequences, training, device))
+        if not isinstance(made, Choice):
+            return made
+        return made.current() if begins else made.latest()
 
     def clear(self) -> None:
         """Let go of all plans and what they share."""
         self.plans.clear()
-        self._networks.clear()
-        self._geometries.clear()
-        forget_scratch()
+        self._selection.clear()
 
     def on(self, device: str = "cuda:0") -> Session:
         """See :meth:`cudnn_compat.engines.interface.Engine.on`."""
@@ -91,13 +100,25 @@ class CudnnEngine:
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cuda:0") -> Array:
         """An uninitialised array on the device."""
-        index = device_index(device)
-        session = active_session(index)
-        if session is not None:
+        with Session(device_index(device)) as session:
             return session.xp.empty(shape, numpy_dtype(dtype))
-        xp = load_cupy()
-        with xp.cuda.Device(index):
-            return xp.empty(shape, numpy_dtype(dtype))
+
+    def results(
+        self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cuda:0"
+    ) -> list[Array | None]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
+        kind = numpy_dtype(dtype)
+        with Session(device_index(device)) as session:
+            empty = session.xp.empty
+            return [None if shape is None else empty(shape, kind) for shape in shapes]
+
+    def reserve(self, plan: AnyPlan, sequences: Sequences, device: str = "cuda:0") -> Array:
+        """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""
+        with Session(device_index(device)) as session:
+            size = plan.reserve_bytes(sequences)
+            replays = plan.replays if isinstance(plan, CudnnPlan) else None
+            lent = None if replays is None else replays.reserve(session, size)
+            return session.xp.empty((size,), "uint8") if lent is None else lent
 
     def stream(self, device: str = "cuda:0") -> Stream:
         """Which stream work goes to now."""
@@ -132,6 +153,8 @@ class CudnnEngine:
                 hand_on(cx, cy)
             elif isinstance(plan, long.LongPlan):
                 long.run(session, plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
+            elif isinstance(plan, FusedPlan):
+                plan.forward(session, sequences, w, x, hx, cx, y, hy, cy, reserve)
             else:
                 given = (w, x, hx, cx, y, hy, cy, reserve, dropout)
                 try:
@@ -139,7 +162,7 @@ class CudnnEngine:
                 except LibraryNotSupported as error:
                     if plan.spec.algo != "auto" or plan.algo == "standard":
                         raise
-                    self._networks.refuse(session, plan, str(error))
+                    self._selection.refuse(session, plan, str(error))
                     self.plans.clear()
                     raise UnsupportedError(
                         f"cuDNN refuses {plan.algo}, which algo='auto' chose, for this shape; the "
@@ -173,6 +196,9 @@ class CudnnEngine:
                 hand_on(dcy, dcx)
             elif isinstance(plan, long.LongPlan):
                 long.run_data(session, plan, sequences, x, *given)
+            elif isinstance(plan, FusedPlan):
+                gradients = dy, dhy, dcy, dx, dhx, dcx
+                plan.backward_data(session, sequences, w, cx, reserve, *gradients)
             else:
                 backward.run_data(session, plan, sequences, *given)
 
@@ -194,6 +220,8 @@ class CudnnEngine:
                 return
             if isinstance(plan, long.LongPlan):
                 long.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
+            elif isinstance(plan, FusedPlan):
+                plan.backward_weights(session, sequences, x, reserve, dw)
             else:
                 backward.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
 
@@ -238,10 +266,7 @@ class CudnnEngine:
         check_softmax(x, algorithm, mode)
         if not x.size:
             return
-        with Session(device_index(device_of(x))) as session:
-            given, out = input_array(x), output_array(y)
-            operations.softmax_forward(session, given, out, algorithm, mode)
-            put_back(out, y)
+        _apply(operations.softmax_forward, (x,), y, algorithm, mode)
 
     def softmax_backward(
         self, y: Array, dy: Array, *, dx: Array, algorithm: str, mode: str
@@ -251,10 +276,7 @@ class CudnnEngine:
         check_softmax(y, algorithm, mode)
         if not y.size:
             return
-        with Session(device_index(device_of(y))) as session:
-            given, out = (input_array(y), input_array(dy)), output_array(dx)
-            operations.softmax_backward(session, *given, out, algorithm, mode)
-            put_back(out, dx)
+        _apply(operations.softmax_backward, (y, dy), dx, algorithm, mode)
 
     def activation_forward(self, x: Array, *, y: Array, function: str, coef: float) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.activation_forward`."""
@@ -262,10 +284,7 @@ class CudnnEngine:
         check_activation(function)
         if not x.size:
             return
-        with Session(device_index(device_of(x))) as session:
-            given, out = input_array(x), output_array(y)
-            operations.activation_forward(session, given, out, function, coef)
-            put_back(out, y)
+        _apply(operations.activation_forward, (x,), y, function, coef)
 
     def activation_backward(
         self, x: Array, y: Array, dy: Array, *, dx: Array, function: str, coef: float
@@ -275,12 +294,11 @@ class CudnnEngine:
         check_activation(function)
         if not x.size:
             return
-        with Session(device_index(device_of(x))) as session:
-            given, out = (input_array(x), input_array(y), input_array(dy)), output_array(dx)
-            operations.activation_backward(session, *given, out, function, coef)
-            put_back(out, dx)
+        _apply(operations.activation_backward, (x, y, dy), dx, function, coef)
 
-    def _make(self, spec: RNNSpec, sequences: Sequences, training: bool, device: str) -> AnyPlan:
+    def _make(
+        self, spec: RNNSpec, sequences: Sequences, training: bool, device: str
+    ) -> AnyPlan | Choice:
         layout, ragged = sequences.layout, sequences.ragged
         steps, batch = sequences.steps, sequences.batch
         with Session(device_index(device)) as session:
@@ -289,14 +307,16 @@ class CudnnEngine:
             shape = Shape(spec, layout, steps, batch, ragged, training, device)
             if not steps or not batch:
                 return EmptyPlan(shape)
-            if steps > self.max_steps:
+            if steps > self.max_steps and spec.algo != "fused":
                 return long.LongPlan(shape, self.plan, self.max_steps)
-            network = self._networks.choose(
-                session,
-                spec,
-                padded=layout != "packed",
-                batch=batch,
-                ragged=ragged,
-                training=training,
-            )
-            return CudnnPlan(shape, network, self._geometries)
+            return self._selection.select(session, shape)
+
+
+def _apply(
+    operation: Callable[..., None], given: tuple[Array, ...], out: Array, *how: str | float
+) -> None:
+    """Let the library compute a plain operation; ``out`` and ``given`` may be any views."""
+    with Session(device_index(device_of(out))) as session:
+        target = output_array(out)
+        operation(session, *map(input_array, given), target, *how)
+        put_back(target, out)

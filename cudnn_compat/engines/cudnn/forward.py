@@ -9,7 +9,10 @@ from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cudnn.device import Session, address
+from cudnn_compat.engines.cudnn.dispatch import dispatch
 from cudnn_compat.engines.cudnn.dropout import generator_of
+from cudnn_compat.engines.cudnn.graphs import FORWARD
+from cudnn_compat.engines.cudnn.graphs.recording import Addresses
 from cudnn_compat.engines.cudnn.plan import CudnnPlan
 from cudnn_compat.engines.cudnn.staging import input_array
 from cudnn_compat.sequences import Sequences
@@ -39,30 +42,36 @@ def run(
     y_out, hy_out, cy_out = moves.data_target(y), moves.state_target(hy), moves.state_target(cy)
     if geometry.clear:
         y_out.data.memset_async(0, y_out.nbytes)
-    workspace = session.bytes(geometry.workspace)
+    reads, writes = (w, x_in, hx_in, cx_in), (y_out, hy_out, cy_out, reserve)
     with _network(session, plan, dropout) as network:
-        library.cudnnRNNForward(
-            session.handle,
-            network,
-            plan.mode,
-            address(geometry.lengths),
-            geometry.x,
-            address(x_in),
-            geometry.y,
-            address(y_out),
-            geometry.h,
-            address(hx_in),
-            address(hy_out),
-            geometry.c,
-            address(cx_in),
-            address(cy_out),
-            plan.weight_bytes,
-            address(w),
-            geometry.workspace,
-            address(workspace),
-            geometry.reserve,
-            address(reserve),
-        )
+
+        def call(handle: int, workspace: int, reads: Addresses, writes: Addresses) -> None:
+            w, x, hx, cx = reads
+            y, hy, cy, reserve = writes
+            library.cudnnRNNForward(
+                handle,
+                network,
+                plan.mode,
+                address(geometry.lengths),
+                geometry.x,
+                x,
+                geometry.y,
+                y,
+                geometry.h,
+                hx,
+                hy,
+                geometry.c,
+                cx,
+                cy,
+                plan.weight_bytes,
+                w,
+                geometry.workspace,
+                workspace,
+                geometry.reserve,
+                reserve,
+            )
+
+        dispatch(session, plan, FORWARD, network, geometry.workspace, call, reads, writes)
     moves.data_back(y_out, y)
     moves.state_back(hy_out, hy, hx)
     moves.state_back(cy_out, cy, cx)

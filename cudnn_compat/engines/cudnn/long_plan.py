@@ -12,6 +12,7 @@ from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.operations import dropout_reserve_bytes
 from cudnn_compat.engines.cudnn.plan import CudnnPlan, Shape, ShapedPlan
+from cudnn_compat.engines.cudnn.settings import ALGO_CODES
 from cudnn_compat.sequences import Sequences, make_sequences
 from cudnn_compat.spec import RNNSpec
 
@@ -74,6 +75,8 @@ class Reserve:
 class LongPlan(ShapedPlan):
     """The stages of a network and the plans of their parts."""
 
+    settled = True
+
     def __init__(self, shape: Shape, plan: Callable[..., Any], most: int) -> None:
         """``most``: steps of a part, all but the last."""
         super().__init__(shape, "standard")
@@ -84,7 +87,8 @@ class LongPlan(ShapedPlan):
             # The parts of equal sequences may run with any algorithm that all stages can have.
             lengths = (most,) * shape.batch
             algos = {self._planned(stage.spec, _packed(lengths)).algo for stage in stages}
-            self.algo = algos.pop() if len(algos) == 1 else "standard"
+            algo = algos.pop() if len(algos) == 1 else "standard"
+            self.algo = algo if algo in ALGO_CODES else "standard"
         self.stages = tuple(
             stage._replace(spec=stage.spec.replace(algo=self.algo)) for stage in stages
         )
@@ -110,7 +114,10 @@ class LongPlan(ShapedPlan):
         return self._planned(stage.spec, part.sequences)
 
     def _planned(self, spec: RNNSpec, sequences: Sequences) -> CudnnPlan:
-        plan: CudnnPlan = self._plan(spec, sequences, training=self.training, device=self.device)
+        # The parts of one call take the plan turn by turn, and sizes are asked for in between.
+        plan: CudnnPlan = self._plan(
+            spec, sequences, training=self.training, device=self.device, begins=False
+        )
         return plan
 
     def workspace_bytes(self, sequences: Sequences) -> int:

@@ -12,9 +12,11 @@ from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.descriptors import Descriptor, rnn_data_descriptor, tensor_descriptor
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn.device import Session, device_index
+from cudnn_compat.engines.cudnn.graphs import Replays
 from cudnn_compat.engines.cudnn.network import Network
 from cudnn_compat.engines.cudnn.settings import DTYPE_CODES, LAYOUT_CODES
 from cudnn_compat.engines.cudnn.staging import Moves, moves_of
+from cudnn_compat.engines.cudnn.trial import Trial
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.weights import weight_layout
@@ -78,6 +80,11 @@ class Shape:
     training: bool
     device: str
 
+    @property
+    def index(self) -> int:
+        """N of its device ``"cuda:N"``."""
+        return device_index(self.device)
+
 
 class ShapedPlan:
     """The fields that every plan shows."""
@@ -92,11 +99,13 @@ class ShapedPlan:
         self.training = shape.training
         self.device = shape.device
         self.algo = algo
-        self.index = device_index(shape.device)
+        self.index = shape.index
 
 
 class EmptyPlan(ShapedPlan):
     """For batches without a step or without a sequence, which the library must not see."""
+
+    settled = True
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape, "standard" if shape.spec.algo == "auto" else shape.spec.algo)
@@ -115,14 +124,37 @@ class CudnnPlan(ShapedPlan):
 
     Args:
         geometries: where the descriptions of unequal lengths are kept.
+        replays: its calls as graphs; None where it runs plainly.
+
+    Attributes:
+        trial: who takes the times of its calls, if anybody does.
     """
 
-    def __init__(self, shape: Shape, network: Network, geometries: BoundedCache[Geometry]) -> None:
+    ready = settled = True
+
+    def __init__(
+        self,
+        shape: Shape,
+        network: Network,
+        geometries: BoundedCache[Geometry],
+        replays: Replays | None = None,
+    ) -> None:
         super().__init__(shape, network.algo)
+        self.replays = replays
+        self.trial: Trial | None = None
         self.network = network
         self.mode = c.CUDNN_FWD_MODE_TRAINING if shape.training else c.CUDNN_FWD_MODE_INFERENCE
         self._geometries = geometries
         self._equal: Geometry | None = None
+
+    def release(self) -> None:
+        """Let go of its graphs: it will not be called again."""
+        if self.replays is not None:
+            self.replays.release()
+
+    def current(self) -> CudnnPlan:
+        """The plan that serves the next call: itself, as there is no choice."""
+        return self
 
     @property
     def drops(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -41,7 +42,13 @@ class NumpyEngine:
         self.plans.clear()
 
     def plan(
-        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+        self,
+        spec: RNNSpec,
+        sequences: Sequences,
+        *,
+        training: bool,
+        device: str = "cpu",
+        begins: bool = True,
     ) -> NumpyPlan:
         """The plan for a spec and a geometry, from a cache of 256.
 
@@ -65,6 +72,17 @@ class NumpyEngine:
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array."""
         return np.empty(shape, numpy_dtype(dtype))
+
+    def results(
+        self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
+    ) -> list[Array | None]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
+        kind = numpy_dtype(dtype)
+        return [None if shape is None else np.empty(shape, kind) for shape in shapes]
+
+    def reserve(self, plan: NumpyPlan, sequences: Sequences, device: str = "cpu") -> Array:
+        """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""
+        return np.empty((plan.reserve_bytes(sequences),), "uint8")
 
     def stream(self, device: str = "cpu") -> None:
         """None: calls return when they are done."""

@@ -73,6 +73,7 @@ class NumpyPlan:
     training: bool
     device: str = "cpu"
     algo: str = "numpy"
+    settled: bool = True
 
     @functools.cached_property
     def dtype(self) -> np.dtype:

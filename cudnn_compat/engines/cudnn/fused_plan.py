@@ -1,0 +1,206 @@
+"""The plan of a shape that this package's own kernels compute."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+
+from cudnn_compat.arrays import Array, numpy_dtype
+from cudnn_compat.engines.cache import BoundedCache
+from cudnn_compat.engines.cudnn.device import Session
+from cudnn_compat.engines.cudnn.fused import FusedNetwork
+from cudnn_compat.engines.cudnn.fused.rows import Rows
+from cudnn_compat.engines.cudnn.plan import Shape, ShapedPlan
+from cudnn_compat.engines.cudnn.trial import Trial
+from cudnn_compat.sequences import Sequences, make_sequences
+from cudnn_compat.weights import weight_size
+
+__all__ = ["FusedPlan"]
+
+_KEPT_ROWS = 32
+
+
+_compiling = threading.Lock()
+"""One at a time, so that compiling never takes more than one of the caller's processors."""
+
+
+class FusedPlan(ShapedPlan):
+    """A network of own kernels. Neither steps nor lengths matter to it.
+
+    Args:
+        wait: until the kernels are compiled; else that goes on in the background.
+
+    Attributes:
+        trial: who takes the times of its calls, if anybody does.
+
+    Raises:
+        UnsupportedError: the kernels do not serve this network and shape.
+    """
+
+    settled = True
+
+    def __init__(self, session: Session, shape: Shape, *, wait: bool) -> None:
+        super().__init__(shape, "fused")
+        self.trial: Trial | None = None
+        spec, training = shape.spec, shape.training
+        self._network = FusedNetwork(
+            session.xp, session.device, spec, shape.batch, training=training
+        )
+        self._rows: BoundedCache[Rows] = BoundedCache(_KEPT_ROWS)
+        self._compiled: concurrent.futures.Future[None] | None = None
+        if wait:
+            self._compile()
+        else:
+            self._compiled = concurrent.futures.Future()
+            threading.Thread(
+                target=self._compile_behind, args=(self._compiled,), name="cudnn_compat compiles"
+            ).start()
+
+    def _compile_behind(self, done: concurrent.futures.Future[None]) -> None:
+        """In a thread of its own. The interpreter waits for the one that has begun, not for all."""
+        with _compiling:
+            if not threading.main_thread().is_alive():
+                return
+            try:
+                self._compile()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+    def _compile(self) -> None:
+        """Run everything once, on a stream of its own: then it is compiled and loaded."""
+        with Session(self.index) as outside, outside.xp.cuda.Stream(non_blocking=True) as stream:
+            self._run_two_steps(outside.xp)
+            stream.synchronize()
+
+    def _run_two_steps(self, xp: ModuleType) -> None:
+        spec, batch = self.spec, self.batch
+        lengths = (2, *(1 if self.ragged else 2 for _ in range(batch - 1)))
+        steps = 3 if self.ragged else 2
+        rows: tuple[int, ...] = (sum(lengths),)
+        if self.layout != "packed":
+            rows = (steps, batch) if self.layout == "time_major" else (batch, steps)
+        dtype = numpy_dtype(spec.dtype)
+        x = xp.zeros((*rows, spec.input_size), dtype)
+        y = xp.zeros((*rows, spec.output_size), dtype)
+        h = xp.zeros(spec.state_shape(batch), dtype)
+        c = xp.zeros(spec.cell_shape(batch), dtype) if spec.has_cell else None
+        w = xp.zeros(weight_size(spec), dtype)
+        sequences = make_sequences(self.layout, x.shape, lengths=lengths)
+        network, where = self._network, self._network.rows(sequences)
+        reserve = None
+        if self.training:
+            reserve = xp.empty((network.reserve_bytes(sequences),), "uint8")
+        network.forward(where, w, x, h, c, y=y, hy=h, cy=c, reserve=reserve)
+        if reserve is not None:
+            network.backward_data(where, w, c, reserve, dy=y, dhy=h, dcy=c, dx=x, dhx=h, dcx=c)
+            network.backward_weights(where, x, reserve, dw=w)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kernels are compiled.
+
+        Raises:
+            Exception: what compiling them has raised.
+        """
+        if self._compiled is None:
+            return True
+        if not self._compiled.done():
+            return False
+        self._compiled.result()
+        self._compiled = None
+        return True
+
+    def current(self) -> FusedPlan:
+        """The plan that serves the next call: itself, as there is no choice."""
+        return self
+
+    def workspace_bytes(self, sequences: Sequences) -> int:
+        """Bytes of scratch that a forward takes."""
+        return self._network.workspace_bytes(sequences) if sequences.total else 0
+
+    def reserve_bytes(self, sequences: Sequences) -> int:
+        """Bytes of the flat reserve; 0 in inference, and where there is nothing to compute."""
+        return self._network.reserve_bytes(sequences) if sequences.total else 0
+
+    def forward(
+        self,
+        session: Session,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        hy: Array | None,
+        cy: Array | None,
+        reserve: Array | None,
+    ) -> None:
+        """Fill y, hy, cy and, in training, the reserve. There is something to compute."""
+        with self._timed(session, "forward"):
+            self._network.forward(
+                self._rows_of(session, sequences),
+                w,
+                x,
+                hx,
+                cx,
+                y=y,
+                hy=hy,
+                cy=cy,
+                reserve=reserve,
+            )
+
+    def backward_data(
+        self,
+        session: Session,
+        sequences: Sequences,
+        w: Array,
+        cx: Array | None,
+        reserve: Array,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+    ) -> None:
+        """Fill dx, dhx, dcx; changes the reserve in place. There is something to compute."""
+        with self._timed(session, "data"):
+            self._network.backward_data(
+                self._rows_of(session, sequences),
+                w,
+                cx,
+                reserve,
+                dy=dy,
+                dhy=dhy,
+                dcy=dcy,
+                dx=dx,
+                dhx=dhx,
+                dcx=dcx,
+            )
+
+    def backward_weights(
+        self, session: Session, sequences: Sequences, x: Array, reserve: Array, dw: Array
+    ) -> None:
+        """Add the weight gradients into dw. There is something to compute."""
+        with self._timed(session, "weights"):
+            self._network.backward_weights(self._rows_of(session, sequences), x, reserve, dw=dw)
+
+    def _rows_of(self, session: Session, sequences: Sequences) -> Rows:
+        """Where the rows of these lengths are. What it has on the device is of one stream."""
+        key = (sequences.layout, sequences.steps, sequences.lengths, session.stream)
+        return self._rows.get(key, lambda: self._network.rows(sequences))
+
+    @contextlib.contextmanager
+    def _timed(self, session: Session, stage: str) -> Iterator[None]:
+        trial = self.trial
+        if trial is None or session.capturing:
+            yield
+            return
+        begun = trial.begin(session)
+        yield
+        trial.end(session, stage, begun)

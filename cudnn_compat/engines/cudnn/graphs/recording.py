@@ -1,0 +1,133 @@
+"""One call of the library as a CUDA graph that can be launched again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+from cudnn_compat.cudnn.handles import SpareHandle
+from cudnn_compat.cudnn.library import Library
+from cudnn_compat.engines.cudnn.device import Session
+from cudnn_compat.engines.cudnn.graphs.copies import Copies
+
+__all__ = ["Addresses", "Call", "Own", "Recorder", "Recording"]
+
+Addresses = tuple[int, ...]
+"""Where arrays begin in device memory; 0 where one is absent."""
+
+Call = Callable[[int, int, Addresses, Addresses], None]
+"""The library's call: with a handle and a workspace, on what it reads and what it writes."""
+
+
+class Own(NamedTuple):
+    """Arrays of a graph's own: addresses, and bytes."""
+
+    addresses: Addresses
+    sizes: tuple[int, ...]
+
+
+class Recorder:
+    """What records for one stream: a handle that nothing else uses, and a stream that captures.
+
+    What a handle has inside of the library is part of the graphs that are recorded with it; as
+    these are launched on one stream alone, they are in order.
+
+    Attributes:
+        lock: to be held from :meth:`run` to the end of :meth:`record`.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.lock = threading.Lock()
+        self._handle = SpareHandle(session.library, session.device)
+        self._library: Library = session.library
+        self._capturing = session.xp.cuda.Stream(non_blocking=True)
+
+    def run(
+        self, session: Session, call: Call, workspace: int, reads: Addresses, writes: Addresses
+    ) -> None:
+        """The call as it is, on the current stream; it also makes the handle ready to record it."""
+        self._library.cudnnSetStream(self._handle.value, session.stream.cupy.ptr)
+        call(self._handle.value, workspace, reads, writes)
+
+    def record(
+        self, session: Session, call: Call, workspace: int, reads: Own, writes: Own
+    ) -> Recording:
+        """Capture the call on a graph's own arrays. Nothing is computed.
+
+        Where all sizes are 0 nothing is copied in or out: the arrays are where they always are.
+
+        Raises:
+            Exception: whatever the library, the driver or CuPy says if it cannot be captured.
+        """
+        xp, stream = session.xp, self._capturing.ptr
+        runtime = xp.cuda.runtime
+        inward = outward = None
+        if any(reads.sizes) or any(writes.sizes):
+            inward = Copies(xp, session.device, reads.addresses, reads.sizes, True)
+            outward = Copies(xp, session.device, writes.addresses, writes.sizes, False)
+        self._library.cudnnSetStream(self._handle.value, stream)
+        # Relaxed: the library may load kernels, and other threads may allocate.
+        runtime.streamBeginCapture(stream, runtime.streamCaptureModeRelaxed)
+        try:
+            if inward is not None:
+                inward.capture(stream, (0,) * len(reads.addresses))
+            call(self._handle.value, workspace, reads.addresses, writes.addresses)
+            if outward is not None:
+                outward.capture(stream, (0,) * len(writes.addresses))
+        except BaseException:
+            with contextlib.suppress(Exception):  # it says that the capture was broken off
+                runtime.graphDestroy(runtime.streamEndCapture(stream))
+            raise
+        graph = runtime.streamEndCapture(stream)
+        try:
+            executable = runtime.graphInstantiate(graph)
+        except BaseException:
+            runtime.graphDestroy(graph)
+            raise
+        made = Recording(runtime, graph, executable, inward, outward, call)
+        runtime.graphUpload(executable, session.stream.cupy.ptr)
+        return made
+
+
+class Recording:
+    """An executable graph: copies in, the library's kernels, copies out."""
+
+    __slots__ = ("_executable", "_graph", "_inward", "_keeps", "_outward", "_runtime")
+
+    def __init__(
+        self,
+        runtime: ModuleType,
+        graph: int,
+        executable: int,
+        inward: Copies | None,
+        outward: Copies | None,
+        call: Call,
+    ) -> None:
+        self._runtime = runtime
+        self._keeps = call  # and what it refers to: lengths on the device
+        self._graph = graph  # whose nodes are named when the executable is told addresses
+        self._executable = executable
+        self._inward = inward
+        self._outward = outward
+
+    def launch(self, stream: int, reads: Addresses, writes: Addresses) -> None:
+        """Compute on a stream: from the arrays at ``reads``, to those at ``writes``.
+
+        What is at 0, or in the graph's own place, is there already and stays there.
+        """
+        if self._inward is not None and self._outward is not None:
+            self._inward.tell(self._executable, reads)
+            self._outward.tell(self._executable, writes)
+        self._runtime.graphLaunch(self._executable, stream)
+
+    def __del__(self) -> None:
+        # A graph that is still running is destroyed when it ends. At interpreter exit the names of
+        # modules may be gone.
+        try:
+            self._runtime.graphExecDestroy(self._executable)
+            self._runtime.graphDestroy(self._graph)
+        except Exception:  # nobody is left who could act on it
+            pass

@@ -1,0 +1,326 @@
+"""The calls of one plan as graphs: recorded when a shape has come back, then replayed.
+
+A replay computes what the plain call would, bit for bit, on arrays of the graph's own, so the
+caller's may be anywhere, and outputs are always fresh. Where a replay is not possible (the caller
+captures the stream, all slots are in use, memory is short) the plain call runs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final, NamedTuple
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.cudnn.descriptors import Descriptor
+from cudnn_compat.engines.cudnn.device import Session, Stream
+from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, Own, Recording
+from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
+from cudnn_compat.engines.cudnn.staging import ALIGNMENT
+from cudnn_compat.errors import LibraryError
+
+__all__ = [
+    "DATA",
+    "FORWARD",
+    "WEIGHTS",
+    "Arrays",
+    "Replays",
+    "Stage",
+    "addresses",
+    "graphs",
+]
+
+_SLOTS: Final = 8
+"""Slots of one plan and stream: as many forwards may wait for their backward."""
+
+
+class Stage(NamedTuple):
+    """One of the three calls: names of the arrays that it reads and writes, in their order."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+FORWARD: Final = Stage("forward", ("w", "x", "hx", "cx"), ("y", "hy", "cy", "reserve"))
+DATA: Final = Stage(
+    "data",
+    ("w", "hx", "cx", "y", "dy", "dhy", "dcy", "reserve"),
+    ("dx", "dhx", "dcx", "reserve"),
+)
+WEIGHTS: Final = Stage("weights", ("x", "hx", "y", "reserve", "dw"), ("dw",))
+
+Arrays = tuple[Array | None, ...]
+
+
+def graphs() -> str:
+    """``CUDNN_COMPAT_GRAPHS``: ``"on"``, ``"off"``, or ``"always"``.
+
+    With ``always`` the first call of a shape already comes out of a graph; for tests.
+    """
+    said = os.environ.get("CUDNN_COMPAT_GRAPHS", "on").strip().lower()
+    if said in ("off", "0", "no", "false"):
+        return "off"
+    return "always" if said == "always" else "on"
+
+
+class Replays:
+    """The graphs of one plan.
+
+    Args:
+        own: the network's descriptor for calls that draw no masks.
+        patience: calls forward that run plainly before one is recorded.
+
+    Attributes:
+        refused: why nothing can be recorded; None while nothing speaks against it.
+        recorded: calls recorded so far.
+    """
+
+    def __init__(self, store: Store, own: Descriptor, patience: int) -> None:
+        self.refused: str | None = None
+        self.recorded = 0
+        self._store = store
+        self._own = own
+        self._eager = graphs() == "always"
+        self._patience = 0 if self._eager else patience
+        self._drawn: Descriptor | None = None
+        self._slots: dict[Stream, list[Slot]] = {}
+
+    def reserve(self, session: Session, size: int) -> Array | None:
+        """Memory for a forward's reserve that its graphs work on; None where there is none."""
+        if self._patience > 0 or self.refused or session.stream.is_per_thread:
+            return None
+        if session.capturing:
+            return None
+        store = self._store
+        with store.lock:
+            slot = self._idle(session)
+            if slot is None or not self._grow(session, slot, {"reserve": size}):
+                return None
+            slot.leased = True
+            return slot.lend(session, size)
+
+    def run(
+        self,
+        session: Session,
+        stage: Stage,
+        network: Descriptor,
+        workspace: int,
+        call: Call,
+        reads: Arrays,
+        writes: Arrays,
+    ) -> bool:
+        """Compute by a graph, or record one while computing.
+
+        Returns:
+            Whether it did; if not, nothing has happened.
+        """
+        if self.refused or session.stream.is_per_thread or not self._ripe(stage, network):
+            return False  # threads that end hand their numbers on, and so their streams' names
+        if session.capturing:
+            return False
+        slot = self._take(session, stage, reads, writes)
+        if slot is None:
+            return False
+        try:
+            given, wanted = addresses(reads), addresses(writes)
+            key = (stage.name, network, *map(bool, given), *map(bool, wanted))
+            recording = slot.find(key)
+            if recording is not None:
+                self._launch(session, slot, key, stage, call, recording, given, wanted)
+                return True
+            slot.held = {}
+            if not slot.recorder.lock.acquire(blocking=False):
+                return False  # another thread records: the plain call is sooner done
+            try:
+                return self._first(session, slot, key, stage, workspace, call, reads, writes)
+            finally:
+                slot.recorder.lock.release()
+        finally:
+            slot.busy = False
+
+    def _launch(
+        self,
+        session: Session,
+        slot: Slot,
+        key: tuple[Any, ...],
+        stage: Stage,
+        call: Call,
+        recording: Recording,
+        given: Addresses,
+        wanted: Addresses,
+    ) -> None:
+        """Replay, without copies where all arrays are where they have been for some calls."""
+        stream = session.stream.cupy.ptr
+        place = slot.place_of(key)
+        if place.bound is not None and place.addresses == (given, wanted):
+            if stage is FORWARD:
+                slot.held = {}
+            place.bound.launch(stream, given, wanted)
+            return
+        recording.launch(stream, _but_held(slot, stage, given), wanted)
+        _hold(slot, stage, given, wanted)
+        if place.comes_back((given, wanted)) and slot.recorder.lock.acquire(blocking=False):
+            try:
+                nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
+                place.bound = slot.recorder.record(
+                    session, call, slot.address("workspace"), *nothing
+                )
+                self.recorded += 1
+            except Exception:  # the graph that copies serves as well
+                place.give_up()
+            finally:
+                slot.recorder.lock.release()
+
+    def release(self) -> None:
+        """Let go of all slots that nobody uses."""
+        with self._store.lock:
+            for slots in self._slots.values():
+                for slot in list(slots):
+                    self._store.drop(slot)
+
+    def _ripe(self, stage: Stage, network: Descriptor) -> bool:
+        """Whether the shape has come back often enough, and the generator with it."""
+        if self._patience > 0:
+            if stage is FORWARD:
+                self._patience -= 1
+            return False
+        if network is self._own or network is self._drawn:
+            return True
+        self._drawn = network  # a graph is worth while only for a generator that goes on
+        return False
+
+    def _take(self, session: Session, stage: Stage, reads: Arrays, writes: Arrays) -> Slot | None:
+        """The slot whose reserve this is, else an idle one; it is busy then."""
+        reserve = writes[3] if stage is FORWARD else reads[stage.reads.index("reserve")]
+        with self._store.lock:
+            slot = None
+            if reserve is not None:
+                place = reserve.data.ptr
+                if place % ALIGNMENT:
+                    return None
+                for one in self._slots.get(session.stream, ()):
+                    if one.reserve == place:
+                        slot = one
+                        break
+            if slot is None:
+                slot = self._idle(session)
+            elif slot.busy:
+                slot = None
+            if slot is not None:
+                slot.busy = True
+                self._store.use(slot)
+            return slot
+
+    def _idle(self, session: Session) -> Slot | None:
+        slots = self._slots.get(session.stream)
+        if slots is None:
+            for stream in [one for one, empty in self._slots.items() if not empty]:
+                del self._slots[stream]
+            slots = self._slots[session.stream] = []
+        for slot in slots:
+            if not (slot.busy or slot.leased):
+                return slot
+        if len(slots) >= _SLOTS:
+            return None
+        try:
+            recorder = self._store.recorder(session)
+        except LibraryError:  # no handle: the plain call has one
+            return None
+        if recorder is None:
+            return None
+        slot = Slot(recorder, session, slots, self)
+        slots.append(slot)
+        return slot
+
+    def _grow(self, session: Session, slot: Slot, sizes: dict[str, int]) -> bool:
+        more = slot.missing(sizes)
+        if more:
+            if not self._store.admit(session, slot, more):
+                return False
+            try:
+                slot.grow(session, sizes)
+            except MemoryError:  # the plain call takes less
+                self._store.give_back(slot, slot.missing(sizes))
+                return False
+        return True
+
+    def _first(
+        self,
+        session: Session,
+        slot: Slot,
+        key: tuple[Any, ...],
+        stage: Stage,
+        workspace: int,
+        call: Call,
+        reads: Arrays,
+        writes: Arrays,
+    ) -> bool:
+        """Compute plainly, and record what is to be replayed; whether it computed."""
+        sizes = {"workspace": workspace}
+        for names, arrays in ((stage.reads, reads), (stage.writes, writes)):
+            for name, array in zip(names, arrays, strict=True):
+                if array is not None:
+                    sizes[name] = array.nbytes
+        with self._store.lock:
+            if not self._grow(session, slot, sizes):
+                return False
+        given, wanted = addresses(reads), addresses(writes)
+        if not self._eager:
+            slot.recorder.run(session, call, slot.address("workspace"), given, wanted)
+        recording = self._record(session, slot, key, stage, call, sizes, given, wanted)
+        if self._eager and recording is not None:
+            recording.launch(session.stream.cupy.ptr, given, wanted)
+        return recording is not None or not self._eager
+
+    def _record(
+        self,
+        session: Session,
+        slot: Slot,
+        key: tuple[Any, ...],
+        stage: Stage,
+        call: Call,
+        sizes: dict[str, int],
+        given: Addresses,
+        wanted: Addresses,
+    ) -> Recording | None:
+        """Capture the call on the slot's arrays; if that fails, nothing is tried again."""
+        own = [
+            Own(
+                tuple(slot.address(n) if a else 0 for n, a in zip(names, places, strict=True)),
+                tuple(sizes.get(n, 0) for n in names),
+            )
+            for names, places in ((stage.reads, given), (stage.writes, wanted))
+        ]
+        workspace = slot.address("workspace")
+        # Ready to record by a run whose results are overwritten; masks cannot be drawn again.
+        if self._eager and stage is FORWARD and key[1] is self._own:
+            slot.recorder.run(session, call, workspace, *(arrays.addresses for arrays in own))
+        try:
+            made = slot.recorder.record(session, call, workspace, *own)
+        except Exception as error:  # the plain call serves as well, so nobody has to know
+            self.refused = f"{type(error).__name__}: {error}"
+            return None
+        slot.keep(key, made)
+        self.recorded += 1
+        return made
+
+
+def addresses(arrays: Arrays) -> Addresses:
+    """Where arrays begin; 0 of None, which the library takes for NULL."""
+    return tuple([0 if array is None else array.data.ptr for array in arrays])
+
+
+def _but_held(slot: Slot, stage: Stage, given: Addresses) -> Addresses:
+    """Addresses to copy from: 0 for what the slot has from the forward of this backward."""
+    held = slot.held
+    if not held or stage is FORWARD:
+        return given
+    return tuple([0 if held.get(n) == a else a for n, a in zip(stage.reads, given, strict=True)])
+
+
+def _hold(slot: Slot, stage: Stage, given: Addresses, wanted: Addresses) -> None:
+    """Remember what a forward, whose reserve is the slot's own, has left in the slot."""
+    if stage is FORWARD:
+        slot.held = {}
+        if wanted[3] and wanted[3] == slot.reserve:
+            slot.held = dict(zip(stage.reads, given, strict=True), y=wanted[0])

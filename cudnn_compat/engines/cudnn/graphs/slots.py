@@ -1,0 +1,256 @@
+"""Memory that recorded calls work on, and how much of it is kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from typing import Any, Final
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.cudnn.device import Session, Stream
+from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
+
+__all__ = ["Place", "Slot", "Store"]
+
+_SHARE: Final = 8
+"""One part in so many of a device's memory is kept at most."""
+_REST: Final = 5.0
+"""Seconds that a slot was not used before another may take its place: recording costs about as much
+as a call, so that shapes that take turns in too little memory had better not record at all."""
+_AGAIN: Final = 8
+"""Calls in a row with all arrays in one place, after which that place is recorded, …"""
+_PLACES: Final = 3
+"""… at most so often for one recording: whose arrays move gains nothing from it."""
+_RECORDERS: Final = 16
+"""Streams that are recorded for at one time; others run plainly."""
+_MOST_SLOTS: Final = 1024
+_RECORDINGS: Final = 12
+
+
+class Place:
+    """Where the caller's arrays of one recording have been in the last calls.
+
+    Attributes:
+        addresses: of the last call.
+        bound: a graph on these very addresses, which copies nothing.
+    """
+
+    __slots__ = ("_again", "_tries", "addresses", "bound")
+
+    def __init__(self) -> None:
+        self.addresses: Any = None
+        self.bound: Recording | None = None
+        self._again = 0
+        self._tries = 0
+
+    def comes_back(self, addresses: Any) -> bool:
+        """Note where the arrays are; whether it is now worth while to record that place."""
+        if addresses != self.addresses:
+            if self.bound is None or self._tries < _PLACES:
+                self.addresses, self.bound, self._again = addresses, None, 0
+            return False
+        self._again += 1
+        if self.bound is not None or self._again != _AGAIN or self._tries >= _PLACES:
+            return False
+        self._tries += 1
+        return True
+
+    def give_up(self) -> None:
+        """Record no place any more."""
+        self._tries = _PLACES
+
+
+class Slot:
+    """One set of arrays, and the graphs that were recorded on it. It serves one call at a time.
+
+    Attributes:
+        owner: whose calls it serves; None once that is gone.
+        stream: where all its work goes, one call behind the other.
+        device: of its arrays.
+        reserve: where its reserve is; 0 where it has none.
+        held: what its arrays hold of a forward whose backward is to come: name to the address of
+            the caller's array that it is equal to.
+        leased: whether its reserve belongs to a tape.
+        busy: whether a thread is at it.
+        bytes: what it has taken of the store.
+        used: when it was used last.
+    """
+
+    def __init__(
+        self, recorder: Recorder, session: Session, home: list[Slot], owner: object
+    ) -> None:
+        self.recorder = recorder
+        self.owner = weakref.ref(owner)
+        self.stream = session.stream
+        self.device = session.device
+        self.home = home
+        self.reserve = 0
+        self.held: dict[str, int] = {}
+        self.leased = False
+        self.busy = False
+        self.bytes = 0
+        self.used = 0.0
+        self._arrays: dict[str, Array] = {}
+        self._recordings: OrderedDict[Any, Recording] = OrderedDict()
+        self._places: dict[Any, Place] = {}
+
+    def missing(self, sizes: dict[str, int]) -> int:
+        """Bytes that :meth:`grow` would take."""
+        return sum(size for name, size in sizes.items() if name not in self._arrays)
+
+    def grow(self, session: Session, sizes: dict[str, int]) -> None:
+        """Make the arrays that are not there yet. They belong to the slot's stream."""
+        for name, size in sizes.items():
+            if name not in self._arrays:
+                self._arrays[name] = session.bytes(size)
+                if name == "reserve":
+                    self.reserve = self.address(name)
+
+    def address(self, name: str) -> int:
+        """Where an array is; 0 where it has not been made."""
+        array = self._arrays.get(name)
+        return 0 if array is None else int(array.data.ptr)
+
+    def place_of(self, key: Any) -> Place:
+        """Where the arrays of a recording have been."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = Place()
+        return place
+
+    def find(self, key: Any) -> Recording | None:
+        """What was recorded under ``key``."""
+        return self._recordings.get(key)
+
+    def keep(self, key: Any, recording: Recording) -> None:
+        """Keep one more; of many, the first goes."""
+        self._recordings[key] = recording
+        if len(self._recordings) > _RECORDINGS:
+            gone, _ = self._recordings.popitem(last=False)
+            self._places.pop(gone, None)
+
+    def lend(self, session: Session, size: int) -> Array:
+        """The reserve, as an array that keeps the slot from serving others while it lives."""
+        cuda = session.xp.cuda
+        memory = cuda.UnownedMemory(self.reserve, size, _Lease(self), session.device)
+        return session.xp.ndarray((size,), "uint8", memptr=cuda.MemoryPointer(memory, 0))
+
+
+class _Lease:
+    """Held by an array over a slot's reserve; the slot is free again when it is gone."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+
+    def __del__(self) -> None:
+        self._slot.held = {}
+        self._slot.leased = False
+
+
+class Store:
+    """The slots of all plans of an engine: those used last, up to a part of a device's memory.
+
+    Attributes:
+        lock: taken while one looks for a slot, or takes or gives room.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._slots: OrderedDict[Slot, None] = OrderedDict()
+        self._bytes: dict[int, int] = {}
+        self._limits: dict[int, int] = {}
+        self._recorders: OrderedDict[tuple[int, Stream], Recorder] = OrderedDict()
+
+    def recorder(self, session: Session) -> Recorder | None:
+        """What records for the current stream; None where too many streams are in use.
+
+        Raises:
+            LibraryError: there is no handle to be had.
+        """
+        key = (session.device, session.stream)
+        found = self._recorders.get(key)
+        if found is None:
+            if len(self._recorders) >= _RECORDERS and not self._retire():
+                return None
+            found = self._recorders[key] = Recorder(session)
+        self._recorders.move_to_end(key)
+        return found
+
+    def _retire(self) -> bool:
+        """Let go of a stream that has rested, and of all that was recorded for it."""
+        rested = time.monotonic() - _REST
+        for key, recorder in self._recorders.items():
+            slots = [slot for slot in self._slots if slot.recorder is recorder]
+            if all(slot.used < rested and not (slot.busy or slot.leased) for slot in slots):
+                for slot in slots:
+                    self.drop(slot)
+                del self._recorders[key]
+                return True
+        return False
+
+    def use(self, slot: Slot) -> None:
+        """Remember that a slot was used now."""
+        slot.used = time.monotonic()
+        if slot in self._slots:
+            self._slots.move_to_end(slot)
+
+    def admit(self, session: Session, slot: Slot, size: int) -> bool:
+        """Whether a slot may take ``size`` bytes more; idle ones that rested give way to it."""
+        device = session.device
+        if device not in self._limits:
+            self._limits[device] = session.xp.cuda.runtime.memGetInfo()[1] // _SHARE
+        for orphan in [one for one in self._slots if one.owner() is None]:
+            self.drop(orphan)
+        while len(self._slots) >= _MOST_SLOTS:
+            before = len(self._slots)
+            self.drop(next(iter(self._slots)))
+            if len(self._slots) == before:
+                return False
+        rested = time.monotonic() - _REST
+        for idle in list(self._slots):
+            if self._bytes.get(device, 0) + size <= self._limits[device]:
+                break
+            if idle.device == device and idle is not slot and idle.used < rested:
+                self.drop(idle)
+        if self._bytes.get(device, 0) + size > self._limits[device]:
+            return False
+        self._bytes[device] = self._bytes.get(device, 0) + size
+        slot.bytes += size
+        self._slots[slot] = None
+        return True
+
+    def give_back(self, slot: Slot, size: int) -> None:
+        """A slot did not get the memory that it was admitted with."""
+        slot.bytes -= size
+        self._bytes[slot.device] -= size
+
+    def drop(self, slot: Slot) -> None:
+        """Let go of a slot that nobody uses."""
+        if slot.busy or slot.leased:
+            return
+        self._forget(slot)
+
+    def clear(self) -> None:
+        """Let go of everything; what is lent lives on with its tape."""
+        with self.lock:
+            for slot in list(self._slots):
+                self._forget(slot)
+            self._recorders.clear()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on all devices."""
+        with self.lock:
+            return sum(self._bytes.values())
+
+    def _forget(self, slot: Slot) -> None:
+        if slot in self._slots:
+            del self._slots[slot]
+            self._bytes[slot.device] -= slot.bytes
+            slot.bytes = 0
+        if slot in slot.home:
+            slot.home.remove(slot)

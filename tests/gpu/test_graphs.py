@@ -1,0 +1,350 @@
+"""Calls replayed as CUDA graphs: the same numbers as plain calls, whatever else happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudnn_compat import v2
+from cudnn_compat.engines.choose import cudnn_engine
+from tests.engines.networks import Data
+from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
+
+pytestmark = pytest.mark.gpu
+
+COMES_BACK = 5
+"""Calls of one shape after which it has been recorded and replayed."""
+
+SPECS = {
+    "lstm float32": v2.RNNSpec("lstm", 24, 32, math="full"),
+    "lstm TF32": v2.RNNSpec("lstm", 64, 256),
+    "lstm float16": v2.RNNSpec("lstm", 128, 256, dtype="float16"),
+    "lstm projected": v2.RNNSpec("lstm", 24, 40, proj_size=16, dtype="float64"),
+    "lstm 2 layers bi": v2.RNNSpec("lstm", 24, 32, num_layers=2, bidirectional=True, math="full"),
+    "gru bfloat16": v2.RNNSpec("gru", 32, 256, dtype="bfloat16"),
+    "gru float64": v2.RNNSpec("gru", 24, 32, dtype="float64", clip=None),
+    "tanh small": v2.RNNSpec("tanh", 64, 64),
+    "relu skip": v2.RNNSpec("relu", 32, 32, input_mode="skip", bias="none", math="full"),
+    "lstm clipped": v2.RNNSpec("lstm", 24, 32, clip=(-0.2, 0.3), math="full"),
+}
+LENGTHS = (7,) * 6
+
+each_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    v2.clear_plans()
+    yield
+    v2.clear_plans()
+
+
+def store() -> Any:
+    return cudnn_engine()._selection.store
+
+
+def replays() -> list[Any]:
+    """What was recorded, of all plans."""
+    return [slot for slot in store()._slots if slot._recordings]
+
+
+def plainly(monkeypatch: pytest.MonkeyPatch, work: Any) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setenv("CUDNN_COMPAT_GRAPHS", "off")
+        v2.clear_plans()
+        done = work()
+        assert not replays()
+    v2.clear_plans()
+    return done
+
+
+@each_spec
+@pytest.mark.parametrize("layout", ["time_major", "batch_major", "packed"])
+def test_a_replay_gives_every_bit_of_the_plain_call(
+    spec: v2.RNNSpec, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(spec, LENGTHS, layout=layout)
+    data = on_device(data)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        got = as_bytes(train(spec, data, how))
+        assert_same_bytes(got, wanted)
+    (slot,) = replays()
+    assert len(slot._recordings) == 3
+
+
+@each_spec
+def test_inference_replayed_gives_every_bit_of_the_plain_call(
+    spec: v2.RNNSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(spec, LENGTHS)
+    data = on_device(data)
+
+    def infer(states: bool) -> dict[str, bytes]:
+        given = (data.hx, data.cx) if states else ()
+        y, hy, cy = v2.rnn_forward(spec, data.w, data.x, *given, **how)
+        return as_bytes({"y": y, "hy": hy, "cy": cy})
+
+    wanted = plainly(monkeypatch, lambda: [infer(True), infer(False)])
+    for _ in range(COMES_BACK):
+        for states in (True, False):
+            assert_same_bytes(infer(states), wanted[not states])
+    (slot,) = replays()
+    assert len(slot._recordings) == 2
+
+
+def changed(data: Data, k: int) -> Data:
+    factors = {"x": 1 + k / 8, "w": 1 - k / 16, "dy": 1.0 + k}
+    scaled = {n: (getattr(data, n) * f).astype(data.x.dtype) for n, f in factors.items()}
+    return data.replace(**scaled)
+
+
+@each_spec
+def test_outputs_belong_to_the_caller_and_inputs_may_be_anywhere(
+    spec: v2.RNNSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(spec, LENGTHS)
+    data = on_device(data)
+    given = [changed(data, k) for k in range(8)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+    for one in given[:COMES_BACK]:
+        train(spec, one, how)
+    results = [train(spec, one, how) for one in given]
+    assert replays()
+    for k, result in enumerate(results):
+        assert_same_bytes(as_bytes(result), wanted[k])
+
+
+@pytest.mark.parametrize("many", [2, 20])
+def test_many_forwards_may_wait_for_their_backwards(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(SPECS["lstm 2 layers bi"], LENGTHS)
+    data = on_device(data)
+    given = [changed(data, k) for k in range(many)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    outs = [
+        v2.rnn_forward(spec, one.w, one.x, one.hx, one.cx, training=True, **how) for one in given
+    ]
+    for k in reversed(range(many)):
+        one, out = given[k], outs[k]
+        gradients = v2.rnn_backward(out, one.dy, one.dhy, one.dcy)
+        names = ("y", "hy", "cy", "dx", "dhx", "dcx", "dw")
+        assert_same_bytes(as_bytes(dict(zip(names, (*out, *gradients), strict=True))), wanted[k])
+
+
+def test_gradients_are_added_to_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+
+    def add() -> dict[str, bytes]:
+        dw = data.w.copy()
+        out = v2.rnn_forward(spec, data.w, data.x, training=True, **how)
+        v2.rnn_backward_data(out, data.dy)
+        v2.rnn_backward_weights(out, dw=dw, accumulate=True)
+        return as_bytes({"dw": dw})
+
+    wanted = plainly(monkeypatch, add)
+    for _ in range(COMES_BACK):
+        assert_same_bytes(add(), wanted)
+    assert replays()
+
+
+def test_views_and_odd_addresses_are_replayed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+    room = cupy.empty(data.x.size + 1, data.x.dtype)
+    odd = room[1:].reshape(data.x.shape)
+    odd[...] = data.x
+    wide = cupy.zeros((*data.x.shape[:-1], 2 * data.x.shape[-1]), data.x.dtype)[..., ::2]
+    wide[...] = data.x
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        for x in (odd, wide):
+            assert_same_bytes(as_bytes(train(spec, data.replace(x=x), how)), wanted)
+
+
+def test_streams_and_threads_have_graphs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["gru float64"], LENGTHS)
+    data = on_device(data)
+    given = [changed(data, k) for k in range(4)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+    cupy.cuda.Device().synchronize()
+
+    def work(k: int) -> list[dict[str, bytes]]:
+        with cupy.cuda.Stream(non_blocking=True):
+            return [as_bytes(train(spec, given[k], how)) for _ in range(2 * COMES_BACK)]
+
+    for k, results in enumerate(all_at_once(work, 4)):
+        for result in results:
+            assert_same_bytes(result, wanted[k])
+    assert len({slot.stream for slot in replays()}) == 4
+
+
+def test_threads_may_meet_on_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+    given = [changed(data, k) for k in range(6)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+
+    def work(k: int) -> list[dict[str, bytes]]:
+        return [as_bytes(train(spec, given[k], how)) for _ in range(2 * COMES_BACK)]
+
+    for k, results in enumerate(all_at_once(work, 6)):
+        for result in results:
+            assert_same_bytes(result, wanted[k])
+
+
+def test_backward_may_run_on_another_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    other = cupy.cuda.Stream(non_blocking=True)
+    for _ in range(COMES_BACK):
+        out = v2.rnn_forward(spec, data.w, data.x, data.hx, data.cx, training=True, **how)
+        other.wait_event(cupy.cuda.get_current_stream().record())
+        with other:
+            gradients = v2.rnn_backward(out, data.dy, data.dhy, data.dcy)
+            got = as_bytes(dict(zip(("dx", "dhx", "dcx", "dw"), gradients, strict=True)))
+        assert_same_bytes(got, {name: wanted[name] for name in got})
+
+
+def test_each_replay_draws_fresh_masks_and_the_plain_calls_draw_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = v2.RNNSpec("lstm", 24, 32, num_layers=2, dropout=0.4, math="full")
+    spec, data, how = problem(spec, LENGTHS)
+    data = on_device(data)
+
+    def steps() -> list[dict[str, bytes]]:
+        state = v2.DropoutState(5)
+        done = []
+        for _ in range(3 * COMES_BACK):
+            out = v2.rnn_forward(spec, data.w, data.x, training=True, seed=state, **how)
+            dx, _, _, dw = v2.rnn_backward(out, data.dy)
+            done.append(as_bytes({"y": out.y, "dx": dx, "dw": dw}))
+        return done
+
+    wanted = plainly(monkeypatch, steps)
+    got = steps()
+    assert replays()
+    for one, other in zip(got, wanted, strict=True):
+        assert_same_bytes(one, other)
+    assert len({one["y"] for one in got}) == len(got)
+
+
+def test_inside_a_capture_of_the_callers_the_plain_call_is_captured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+    for _ in range(COMES_BACK):
+        v2.rnn_forward(spec, data.w, data.x, **how)
+    recorded = [len(slot._recordings) for slot in replays()]
+    assert recorded == [1]
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        v2.rnn_forward(spec, data.w, data.x, **how)  # its memory is in the pool now
+        stream.begin_capture()
+        y = v2.rnn_forward(spec, data.w, data.x, **how).y
+        graph = stream.end_capture()
+        x = data.x.copy()
+        data.x *= 2
+        graph.launch(stream)
+        stream.synchronize()
+    wanted = plainly(
+        monkeypatch, lambda: as_bytes({"y": v2.rnn_forward(spec, data.w, data.x, **how).y})
+    )
+    assert_same_bytes(as_bytes({"y": y}), wanted)
+    data.x = x
+
+
+def test_memory_is_bounded_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    spec = SPECS["lstm float32"]
+    cases = []
+    for steps in range(3, 43):
+        _, data, how = problem(spec, (steps,) * 4)
+        cases.append((on_device(data), how))
+    v2.clear_plans()
+    before = pool.used_bytes()
+    for data, how in cases:
+        for _ in range(COMES_BACK):
+            train(spec, data, how)
+    kept = store().bytes
+    assert kept > 0
+    assert pool.used_bytes() - before >= kept
+    v2.clear_plans()
+    assert store().bytes == 0
+    assert pool.used_bytes() - before < kept / 10
+
+
+def test_a_shape_that_is_too_large_for_what_may_be_kept_runs_plainly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data = on_device(data)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    monkeypatch.setitem(store()._limits, cupy.cuda.Device().id, 1000)
+    for _ in range(COMES_BACK):
+        assert_same_bytes(as_bytes(train(spec, data, how)), wanted)
+    assert not replays()
+    monkeypatch.undo()
+
+
+def test_lengths_that_change_from_call_to_call_are_neither_recorded_nor_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("CUDNN_COMPAT_TUNING", str(tmp_path / "tuning.json"))
+    v2.clear_plans()
+    spec = SPECS["lstm float32"]
+    rng = np.random.default_rng(0)
+    _, data, _ = problem(spec, (9,) * 5)
+    data = on_device(data)
+    for _ in range(30):
+        lengths = [9, *rng.integers(1, 9, 4).tolist()]
+        out = v2.rnn_forward(spec, data.w, data.x, lengths=lengths, training=True)
+        v2.rnn_backward(out, data.dy)
+    assert len(v2.plans()) == 1
+    assert not replays()
+    assert not (tmp_path / "tuning.json").exists()
+
+
+@each_spec
+def test_arrays_that_stay_in_place_are_not_copied_and_may_change_and_move(
+    spec: v2.RNNSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(spec, LENGTHS)
+    data = on_device(data)
+    given = [changed(data, k) for k in range(6)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+    here = data.replace(x=data.x.copy(), w=data.w.copy(), dy=data.dy.copy())
+    for k in range(60):
+        one = given[k % 6]
+        for name in ("x", "w", "dy"):
+            getattr(here, name)[...] = getattr(one, name)
+        assert_same_bytes(as_bytes(train(spec, here, how)), wanted[k % 6])
+    assert any(place.bound for slot in replays() for place in slot._places.values())
+    moved = [train(spec, one, how) for one in given]
+    for k, result in enumerate(moved):
+        assert_same_bytes(as_bytes(result), wanted[k])
