@@ -1,0 +1,221 @@
+"""The package's own kernels without a GPU: compiled for the CPU, on an emulation of CUDA.
+
+``fused_emulator.hpp`` runs the threads of each block in random order, so that a missing barrier
+shows. What computes on a GPU is the same source; only ``machine.cu`` has a substitute.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudnn_compat import v2
+from cudnn_compat.engines.cudnn.fused import FusedNetwork, kernels, products
+from cudnn_compat.engines.cudnn.fused.blocks import Blocks
+from cudnn_compat.matrix.tolerances import tolerance
+from cudnn_compat.sequences import make_sequences
+from tests.engines.networks import GRADIENTS, OUTPUTS, draw, expected, largest, scale
+
+COMPILER = shutil.which("g++")
+HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+LAUNCH = """
+extern "C" void launch_{name}(const int* grid, const int* block, unsigned seed, void** args) {{
+    emulator::launch(Index{{grid[0], grid[1], grid[2]}}, Index{{block[0], block[1], 1}}, C, seed,
+                     [=] {{ {name}({args}); }});
+}}
+"""
+
+
+class Address:
+    def __init__(self, array: np.ndarray) -> None:
+        self.ptr = array.__array_interface__["data"][0]
+
+
+class DeviceArray(np.ndarray):
+    """An array that says where it lies as CuPy's do."""
+
+    @property
+    def data(self) -> Address:  # type: ignore[override]
+        return Address(self)
+
+
+def empty(shape: Any, dtype: Any = "float32") -> DeviceArray:
+    """Aligned memory in which every float is NaN."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.full(size + 64, 255, "uint8")
+    start = -Address(memory).ptr % 64  # type: ignore[arg-type]
+    return memory[start : start + size].view(dtype).reshape(shape).view(DeviceArray)
+
+
+def put(array: Any) -> Any:
+    if array is None:
+        return None
+    out = empty(array.shape, array.dtype)
+    out[...] = array
+    return out
+
+
+class Module:
+    """``cupy.RawModule``: one program, all of whose kernels are compiled at once."""
+
+    seed = 0
+
+    def __init__(self, folder: Path, code: str, options: tuple[str, ...]) -> None:
+        code = code[code.index("// What both recurrence kernels share") :]
+        found = re.findall(r"__global__[^{;]*?(\w+)\(([^()]*)\) \{", code)
+        for name, parameters in found:
+            kinds = [re.match(r"(.*?)\w+$", p.strip())[1] for p in parameters.split(",")]  # type: ignore[index]
+            args = ", ".join(
+                f"*({kind.replace('const __grid_constant__ ', '')}*)args[{index}]"
+                for index, kind in enumerate(kinds)
+            )
+            code += LAUNCH.format(name=name, args=args)
+        source = folder / f"{len(list(folder.iterdir()))}.cpp"
+        source.write_text('#include "fused_emulator.hpp"\n' + code)
+        program = source.with_suffix(".so")
+        defined = [option for option in options if option.startswith("-D")]
+        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-pthread", f"-I{HERE}"]
+        subprocess.run([*command, *defined, str(source), "-o", str(program)], check=True)
+        self._program = ctypes.CDLL(str(program))
+
+    def get_function(self, name: str) -> Any:
+        function = getattr(self._program, f"launch_{name}")
+
+        def launch(grid: Any, block: Any, args: Any) -> None:
+            values = [np.array(a.data.ptr if isinstance(a, DeviceArray) else a) for a in args]
+            places = (ctypes.c_void_p * len(values))(*(Address(v).ptr for v in values))
+            sizes = [(ctypes.c_int * 3)(*(*size, 1, 1)[:3]) for size in (grid, block)]
+            Module.seed += 1
+            function(*sizes, Module.seed, places)
+
+        return launch
+
+
+class Blas:
+    """The calls of cuBLAS, on the CPU."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: 0
+
+    def cublasGemmEx(
+        self, _: int, left: int, right: int, m: int, n: int, k: int, *rest: Any
+    ) -> int:
+        _, a, a_type, a_row, b, b_type, b_row, beta, c, _, c_row, _, _ = rest
+        first = matrix(a, a_type, (m, k) if left else (k, m), a_row)
+        second = matrix(b, b_type, (k, n) if right else (n, k), b_row)
+        out = matrix(c, 0, (n, m), c_row)
+        product = (second.T if right else second) @ (first.T if left else first)
+        out[...] = product + (out if ctypes.c_float.from_address(beta).value else 0)
+        return 0
+
+
+def matrix(address: int, kind: int, shape: tuple[int, int], row: int) -> np.ndarray:
+    """Device memory; of short dtypes a copy in float32."""
+    dtype = np.dtype({0: "float32", 2: "float16"}[kind])
+    size = (shape[0] - 1) * row + shape[1]
+    memory = np.frombuffer((ctypes.c_char * (size * dtype.itemsize)).from_address(address), dtype)
+    strides = (row * dtype.itemsize, dtype.itemsize)
+    return np.lib.stride_tricks.as_strided(memory, shape, strides).astype("float32", copy=False)
+
+
+class Cuda:
+    """``cupy.cuda``, of an H200."""
+
+    def __init__(self) -> None:
+        self.device = self.runtime = self
+
+    ptr = 0
+
+    def get_cublas_handle(self) -> int:
+        return 0
+
+    def runtimeGetVersion(self) -> int:
+        return 13000
+
+    def get_current_stream(self) -> Cuda:
+        return self
+
+    def getDeviceProperties(self, _: int) -> dict[str, int]:
+        return {"major": 9, "minor": 0, "multiProcessorCount": 132}
+
+
+class Cupy:
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.cuda = folder, Cuda()
+
+    empty, asarray = staticmethod(empty), staticmethod(put)
+
+    def RawModule(self, code: str, options: tuple[str, ...]) -> Module:
+        return Module(self._folder, code, options)
+
+
+def plain(blocks: int, lanes: int, per_thread: int, chunk: int, threads: int) -> Blocks:
+    return Blocks(blocks, lanes, per_thread, chunk, 1, 32, threads)
+
+
+def tensor(hidden: int, blocks: int, threads: int) -> Blocks:
+    return Blocks(blocks, 4, 1, 8, 1, hidden, threads, tiles=1)
+
+
+CASES = {
+    "lstm, two blocks, two directions": (
+        v2.RNNSpec("lstm", 3, 30, bidirectional=True, math="full", clip=(-9.0, 9.0)),
+        (plain(2, 8, 1, 2, 128), plain(2, 8, 4, 2, 64)),
+    ),
+    "gru, one block": (
+        v2.RNNSpec("gru", 3, 32, math="full"),
+        (plain(1, 8, 2, 1, 128), plain(1, 8, 4, 1, 64)),
+    ),
+    "tanh, two blocks, four sequences": (
+        v2.RNNSpec("tanh", 3, 32, math="full", num_layers=2),
+        (plain(2, 8, 4, 4, 32), plain(2, 8, 4, 4, 64)),
+    ),
+    "lstm in float16 on tensor cores": (
+        v2.RNNSpec("lstm", 4, 64, dtype="float16"),
+        (tensor(64, 4, 128), tensor(64, 4, 128)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_kernels_are_right_on_an_emulation_of_cuda(
+    case: tuple[v2.RNNSpec, tuple[Blocks, Blocks]], tmp_path: Path, monkeypatch: Any
+) -> None:
+    spec, cuts = case
+    monkeypatch.setattr(kernels, "_kernels", {})
+    monkeypatch.setattr(products, "_cublas", lambda _: Blas())
+    lengths, layout = (3, 0, 4, 1, 2), "packed"
+    data = draw(spec, lengths, layout=layout)
+    data = data.replace(w=(data.w / np.sqrt(spec.hidden_size / 4)).astype(data.w.dtype))
+    given = {name: put(array) for name, array in vars(data).items()}
+    sequences = make_sequences(layout, data.x.shape, lengths=lengths)
+    network = FusedNetwork(Cupy(tmp_path), 0, spec, len(lengths), training=True)  # type: ignore[arg-type]
+    network.cuts = cuts
+    rows, state = network.rows(sequences), spec.state_shape(len(lengths))
+    w, x, hx, cx = (given[name] for name in ("w", "x", "hx", "cx"))
+    y, hy = empty((*data.x.shape[:-1], spec.output_size), spec.dtype), empty(state, spec.dtype)
+    cy, dcx = (empty(state, spec.dtype) if spec.has_cell else None for _ in range(2))
+    reserve = empty((network.reserve_bytes(sequences),), "uint8")
+    network.forward(rows, w, x, hx, cx, y=y, hy=hy, cy=cy, reserve=reserve)
+    dx, dhx, dw = empty(data.x.shape, spec.dtype), empty(state, spec.dtype), put(0 * data.w)
+    gradients = {name: given[name] for name in ("dy", "dhy", "dcy")}
+    network.backward_data(rows, w, cx, reserve, **gradients, dx=dx, dhx=dhx, dcx=dcx)
+    network.backward_weights(rows, x, reserve, dw=dw)
+
+    wanted = expected(spec, data, lengths, layout=layout)
+    got = dict(zip(OUTPUTS + GRADIENTS, (y, hy, cy, dx, dhx, dcx, dw), strict=True))
+    for name, value in got.items():
+        if value is not None:
+            what = "output" if name in OUTPUTS else "gradient"
+            bound = tolerance(spec.dtype, spec.math, engine="cudnn", what=what)
+            assert largest(value, wanted[name]) <= bound * scale(wanted[name]), name
