@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gpu_bench
 import gpu_page_dialect
 
 __all__ = ["as_markdown"]
@@ -180,25 +181,6 @@ def _soak(result: Record) -> Iterator[str]:
         yield f"| {name} | {start:.2f} | {end:.2f} | {limit:.0f} | {_yes(row['flat'])} |"
 
 
-def _bench(result: Record) -> Iterator[str]:
-    if "rows" not in result:
-        return
-    yield result["about"]
-    yield ""
-    yield "| workload | mode | ours µs | PyTorch µs | speed-up | algorithm |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for row in result["rows"]:
-        if "error" in row:
-            yield f"| {row['workload']} | {row['mode']} | {row['error'][:100]} | | | |"
-            continue
-        yield (
-            f"| {row['workload']} | {row['mode']} | {row['ours_us']:.0f} | {row['torch_us']:.0f} "
-            f"| {row['speed_up']:.2f} | {row['algo']} |"
-        )
-    for mode, mean in result["geometric_mean"].items():
-        yield f"| **geometric mean** | {mode} | | | **{mean:.2f}** | |"
-
-
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
@@ -210,7 +192,7 @@ _SHOWS: dict[str, Callable[[Record], Iterator[str]]] = {
     "chainer_train": gpu_page_dialect.chainer_train,
     "dialect": gpu_page_dialect.dialect,
     "soak": _soak,
-    "bench": _bench,
+    "bench": gpu_bench.page,
 }
 _TITLES = {
     "golden": "Recorded results",

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpu_dialect import MISSED, no_chainer, no_sources
+import gpu_bench
+import gpu_dialect
+from gpu_dialect import no_chainer, no_sources
 from gpu_junit import read_output, read_report
 from gpu_process import run_limited
 
@@ -24,8 +26,14 @@ ROOT = Path(__file__).resolve().parent.parent
 ONLY_TESTS = ("--confcutdir=tests", "--override-ini=testpaths=tests")
 """Not the examples in the pages, which need sybil and no GPU."""
 
+MISSED = gpu_dialect.MISSED | {"bench": gpu_bench.missed}
+"""By the part's name, in words, what its result shows to be worse than it has to be."""
+
 MEMORY_TESTS = "tests/gpu/test_memory.py"
 """These look at what is taken on the whole GPU, so nothing else may run beside them."""
+
+OF_TEXTS = ("tests/semver", "tests/migrate", "tests/matrix_page")
+"""These compute nothing, and need what a GPU machine need not have."""
 
 PATIENCE = 240
 """Seconds after which one test is given up, where pytest-timeout is installed."""
@@ -92,9 +100,9 @@ class Part:
 PARTS = (
     Part(
         "tests",
-        "all tests but those of memory",
+        "all tests but those of memory, and but those of texts",
         360,
-        arguments=("tests", f"--ignore={MEMORY_TESTS}"),
+        arguments=("tests", *(f"--ignore={path}" for path in (MEMORY_TESTS, *OF_TEXTS))),
     ),
     Part("golden", "recorded results, bit for bit", 120, script="scripts/gpu_golden.py"),
     Part(
@@ -111,7 +119,14 @@ PARTS = (
         script="scripts/chainer_tests.py",
         needs=no_sources,
     ),
-    Part("bench", "against PyTorch", 150, alone=True, script="benchmarks/gpu.py"),
+    Part(
+        "bench",
+        "against PyTorch and the library's own calls",
+        200,
+        alone=True,
+        script="scripts/gpu_bench.py",
+        arguments=("--budget", "150"),
+    ),
     Part(
         "dialect",
         "old calls against the old stack",

@@ -2,7 +2,7 @@
 
     python scripts/gpu_sanitizer_cases.py PROGRAM FILE
 
-PROGRAM is an algorithm of the library (all its cases), ``results`` (five cases whose results a
+PROGRAM is an algorithm (all its cases), ``results`` (five cases whose results a
 kernel reads) or ``beyond`` (a kernel that reads beyond its array). A line of JSON is added to FILE
 after each case, so that a run that is cut off still says how far it came.
 """
@@ -50,14 +50,18 @@ class Case:
 
 def cases_of(v2: Any, algo: str) -> Iterator[Case]:
     """Each cell in each layout; with ``standard``, which does everything, the rest as well."""
-    size = 64 if algo in ("persist_static", "persist_dynamic") else 16
-    lengths = RAGGED if algo == "standard" else EQUAL
+    size = 64 if algo in ("persist_static", "persist_dynamic", "fused") else 16
+    lengths = RAGGED if algo in ("standard", "fused") else EQUAL
     for cell in CELLS:
         for layout in LAYOUTS:
             spec = v2.RNNSpec(cell, size, size, algo=algo)
             yield Case(f"{algo} {cell} {layout}", spec, lengths, layout)
     if algo == "standard":
         yield from more_cases(v2)
+    if algo == "fused":
+        for dtype in ("float16", "bfloat16"):
+            spec = v2.RNNSpec("lstm", 64, 64, algo=algo, dtype=dtype, bidirectional=True)
+            yield Case(f"{algo} lstm {dtype}", spec, RAGGED, "time_major")
 
 
 def more_cases(v2: Any) -> Iterator[Case]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import subprocess
@@ -13,17 +12,19 @@ from typing import Any
 
 import pytest
 
+from cudnn_compat.bench.aims import aims_of
+from tests.bench_records import full_record
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    """Imports a script, or a benchmark, by its name."""
-    folders = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
-    sys.path[:0] = folders
+    """Imports a script by its name."""
+    folder = str(ROOT / "scripts")
+    sys.path.insert(0, folder)
     yield importlib.import_module
-    for folder in folders:
-        sys.path.remove(folder)
+    sys.path.remove(folder)
 
 
 @pytest.fixture(scope="module")
@@ -132,17 +133,39 @@ def test_recorded_results_are_counted_on_the_numpy_engine_too(tmp_path: Path) ->
     assert all(row["exact"] + row["close"] + row["off"] == row["cases"] for row in counts)
 
 
-def test_the_grid_is_that_of_issue_5(script: Any) -> None:
-    grid = script("grid")
-    assert len(grid.GRID) == len({workload.name for workload in grid.GRID}) == 16
-    for workload in grid.GRID:
-        spec = workload.spec(math="full")
-        assert (spec.hidden_size, spec.math) == (workload.hidden, "full")
-    (ragged,) = (workload for workload in grid.GRID if workload.lengths)
-    rng = importlib.import_module("numpy").random.default_rng(0)
-    drawn = ragged.draw_lengths(rng)
-    assert len(drawn) == ragged.batch
-    assert 20 <= min(drawn) <= max(drawn) <= ragged.steps == 200
-    assert drawn != ragged.draw_lengths(rng)
-    assert dataclasses.replace(ragged, lengths=None).draw_lengths(rng) is None
-    assert grid.named("1×1×16×32") == (grid.GRID[11],)
+def measured(**changes: Any) -> dict[str, Any]:
+    """A record of the part bench, with its aims."""
+    record = full_record()
+    record["parts"]["grid"]["geometric_mean"] |= changes
+    return record | {"aims": aims_of(record["parts"])}
+
+
+def test_the_benchmark_says_which_aims_were_missed_and_what_could_not_be_measured(
+    script: Any,
+) -> None:
+    missed = script("gpu_bench").missed
+    assert missed(measured()) == []
+    assert missed(measured(training=1.5)) == [
+        "geometric mean of the speed-ups over PyTorch, training: 1.50, not at least 2.00"
+    ]
+    failed = measured()
+    row = {"call": "legacy.forward", "cell": "gru", "error": "no memory"}
+    failed["parts"]["host"]["rows"] = [row]
+    assert missed(failed) == ["host: legacy.forward gru: no memory"]
+
+
+def test_the_benchmark_s_page_has_its_tables_and_what_was_left_out(script: Any) -> None:
+    page = script("gpu_bench").page
+    lines = list(page(measured() | {"left_out": ["scaling: T = 1"]}))
+    titles = [line for line in lines if line.startswith("### ")]
+    assert len(titles) == 5
+    assert any(line.startswith("| lstm 1×1×16×32 float32 | training |") for line in lines)
+    assert lines[-1] == "- no time was left for scaling: T = 1"
+    assert list(page({"rows": []})) == []  # a record of before
+
+
+@pytest.mark.parametrize("arguments", [["--parts", "grid,fast"], ["--only", "nonsense"]])
+def test_the_benchmark_refuses_what_it_cannot_measure(script: Any, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        script("gpu_bench").main(arguments)
+    assert stopped.value.code == 2

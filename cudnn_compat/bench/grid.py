@@ -1,11 +1,13 @@
-"""The workloads that speed is measured on: the one definition for the GPU benchmarks."""
+"""The workloads that speed is measured on: their one definition."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-__all__ = ["GRID", "MODES", "Workload", "named"]
+from cudnn_compat.spec import RNNSpec
+
+__all__ = ["GRID", "MODES", "Workload", "grid_of", "named"]
 
 MODES = ("inference", "training")
 """A forward; and a training step: forward, backward data, backward weights."""
@@ -45,11 +47,16 @@ class Workload:
             parts.append("bi")
         return f"{' '.join(parts)} {self.dtype}"
 
-    def spec(self, **options: Any) -> Any:
-        """The network as a ``v2.RNNSpec``."""
-        from cudnn_compat import v2
+    @property
+    def rows(self) -> float:
+        """Steps of all sequences together; with drawn lengths, their mean."""
+        if self.lengths is None:
+            return self.steps * self.batch
+        return sum(self.lengths) / 2 * self.batch
 
-        return v2.RNNSpec(
+    def spec(self, **options: Any) -> RNNSpec:
+        """The network as a ``v2.RNNSpec``; ``options`` are further fields of it."""
+        return RNNSpec(
             self.cell,
             self.input,
             self.hidden,
@@ -89,6 +96,14 @@ GRID = (
 )
 
 
-def named(part: str) -> tuple[Workload, ...]:
-    """The workloads that have ``part`` in their names."""
-    return tuple(workload for workload in GRID if part in workload.name)
+def grid_of(engine: str) -> tuple[Workload, ...]:
+    """The workloads that an engine is measured on: NumPy's are those in float32.
+
+    NumPy computes the 16-bit dtypes in float32 and converts, which is not meant to be fast.
+    """
+    return GRID if engine == "cudnn" else tuple(w for w in GRID if w.dtype == "float32")
+
+
+def named(part: str, grid: tuple[Workload, ...] = GRID) -> tuple[Workload, ...]:
+    """The workloads that have ``part`` in their names; ``x`` may stand for ``×``."""
+    return tuple(w for w in grid if part in w.name or part in w.name.replace("×", "x"))
