@@ -4,6 +4,8 @@ Unlike CI it takes the newest of everything that is not named here, so it also t
 release of another project breaks. Pythons that are not installed are skipped.
 """
 
+import sys
+
 import nox
 
 nox.options.default_venv_backend = "venv"
@@ -25,7 +27,7 @@ COMBINATIONS = [
 @nox.session
 @nox.parametrize("python,numpy", COMBINATIONS)
 def tests(session: nox.Session, numpy: str) -> None:
-    session.install(".[test,cli]", f"numpy=={numpy}.*")
+    session.install(".[test,cli,migrate]", f"numpy=={numpy}.*")
     # Not the pages: some of their examples use PyTorch and ONNX.
     session.run("pytest", *(session.posargs or ["tests"]))
 
@@ -35,3 +37,13 @@ def peers(session: nox.Session) -> None:
     """What uses other libraries, at their newest releases."""
     session.install(".[test,cli,peers]")
     session.run("pytest", *(session.posargs or ["tests/peers", "docs", "README.md"]))
+
+
+@nox.session(python=False)
+def matrix(session: nox.Session) -> None:
+    """The compatibility matrix in the environments of cudnn_compat/matrix/environments.py.
+
+    The script makes the environments itself, because those that cannot be made are told as well:
+    `nox -s matrix`, `nox -s matrix -- --ci`, `nox -s matrix -- 'python-3.12-*'`.
+    """
+    session.run(sys.executable, "scripts/matrix_environments.py", *session.posargs)

@@ -16,9 +16,12 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cudnn_compat._version import __version__
+
+if TYPE_CHECKING:
+    from cudnn_compat.cudnn.library import Library
 
 __all__ = ["collect"]
 
@@ -37,7 +40,7 @@ def collect() -> Facts:
     Returns:
         ``cudnn_compat``, ``python``, ``platform``, ``packages`` (name to version or None),
         ``numpy`` (with its BLAS), ``gpu``, ``cupy``, ``cudnn`` (with every place where it was
-        sought) and ``engines``.
+        sought, and the functions that it lacks) and ``engines``.
     """
     cupy, gpu, cudnn = _cupy(), _gpu(), _cudnn()
     return {
@@ -184,7 +187,7 @@ def _cudnn() -> Facts:
     from cudnn_compat.cudnn.library import load
     from cudnn_compat.errors import CompatError
 
-    nothing: Facts = {"version": None, "path": None, "found_by": None, "cuda": None}
+    nothing: Facts = {"version": None, "path": None, "found_by": None, "cuda": None, "lacks": {}}
     try:
         library = load()
     except CompatError as error:
@@ -198,8 +201,19 @@ def _cudnn() -> Facts:
         path=library.path,
         found_by=library.found_by,
         cuda=str(library.cuda_version),
+        lacks=_lacks(library),
         sought=library.sought,
     )
+
+
+def _lacks(library: Library) -> dict[str, str]:
+    """Functions that this package calls on another version, and which versions have them."""
+    from cudnn_compat.cudnn.prototypes import PROTOTYPES
+    from cudnn_compat.cudnn.symbols import read_manifest
+
+    manifest = read_manifest()
+    names = sorted({name for functions in PROTOTYPES.values() for name in functions})
+    return {name: manifest.history(name) for name in names if not library.has(name)}
 
 
 def _no_gpu_arrays(gpu: Facts, cupy: Facts, cudnn: Facts) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import click
@@ -69,6 +70,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[Line]:
     if not cudnn["available"]:
         for place in cudnn["sought"]:
             yield "", None, f"sought {place['place']} ({place['found_by']}): {place['result']}"
+    for known, names in groupby(sorted(cudnn["lacks"], key=cudnn["lacks"].get), cudnn["lacks"].get):
+        yield "", None, f"without {', '.join(names)}: {known}"
     for name, engine in facts["engines"].items():
         dtypes = engine.get("dtypes", {})
         served = [dtype for dtype, fact in dtypes.items() if fact["available"]]

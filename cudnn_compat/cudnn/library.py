@@ -17,8 +17,9 @@ from typing import Any
 from packaging.version import Version
 
 from cudnn_compat.cudnn.find import VARIABLE, Candidate, find_cudnn, mapped_file, mapped_files
-from cudnn_compat.cudnn.prototypes import MADE_FROM, PROTOTYPES
+from cudnn_compat.cudnn.prototypes import PROTOTYPES
 from cudnn_compat.cudnn.status import library_error
+from cudnn_compat.cudnn.symbols import read_manifest
 from cudnn_compat.errors import (
     LibraryError,
     LibraryMismatch,
@@ -105,15 +106,14 @@ class Library:
         return name in self.__dict__ and name in PROTOTYPES[self.major]
 
     def __getattr__(self, name: str) -> Any:
+        manifest = read_manifest()
+        known = manifest.history(name)
         majors = [major for major, functions in PROTOTYPES.items() if name in functions]
         if not majors:
-            raise AttributeError(f"{type(self).__name__} has no attribute or prototype {name!r}")
-        if self.major in majors:
-            known = f"it is in cuDNN {MADE_FROM[self.major]}"
-        elif self.major > max(majors):
-            known = "it ended with cuDNN 8.9"
-        else:
-            known = "it exists from cuDNN 9.0 on"
+            message = f"{type(self).__name__} has no attribute or prototype {name!r}"
+            raise AttributeError(f"{message}: {known}" if name in manifest.names else message)
+        if manifest.has(name, self.version):
+            known += ", so this file is not the one that was released"
         message = f"cuDNN {self.version} ({self.path}) has no {name}: {known}"
         if self.major not in majors and (instead := INSTEAD.get(name)):
             message += f"; this version has {instead}"

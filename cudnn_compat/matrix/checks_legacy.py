@@ -6,6 +6,7 @@ code has them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,8 +14,7 @@ import numpy as np
 
 from cudnn_compat import legacy, v2
 from cudnn_compat.arrays import Array, dtype_name
-from cudnn_compat.matrix.checks_v2 import Found
-from cudnn_compat.matrix.comparing import Case, Comparison
+from cudnn_compat.matrix.comparing import Case, Comparison, Found, same
 from cudnn_compat.matrix.equations import GATES
 from cudnn_compat.matrix.old_step import MODES, Step, turned
 from cudnn_compat.matrix.problems import problem
@@ -232,6 +232,18 @@ def x_desc(case: Case) -> Found:
     yield Comparison("dims", descriptions[0].dims, (step.shape.columns, INPUT, 1), "exact")
 
 
+def warning(case: Case) -> Found:
+    """An old call warns, with its code and the class of the version that removes it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gates = legacy.ngates(MODES["gru"])
+    yield Comparison("gates", gates, 3, "exact")
+    yield same("warnings", [each.category for each in caught], [legacy.RemovedIn3Warning])
+    yield same("code", str(caught[0].message)[:7], "[CC020]")
+    old = issubclass(legacy.RemovedIn3Warning, legacy.LegacyAPIWarning)
+    yield same("whether it is a LegacyAPIWarning", old, True)
+
+
 CHECKS: Final[dict[str, Callable[[Case], Found]]] = {
     function.__name__: function
     for function in (
@@ -251,5 +263,6 @@ CHECKS: Final[dict[str, Callable[[Case], Found]]] = {
         h_batch,
         h_desc,
         x_desc,
+        warning,
     )
 }

@@ -13,13 +13,12 @@ import numpy as np
 from cudnn_compat import v2
 from cudnn_compat.arrays import Array, dtype_name, numpy_dtype
 from cudnn_compat.matrix.checks_v2 import (
-    Found,
     arguments,
     compare_gradients,
     compare_output,
     run_forward,
 )
-from cudnn_compat.matrix.comparing import Case, Comparison, to_host
+from cudnn_compat.matrix.comparing import Case, Comparison, Found, to_host
 from cudnn_compat.matrix.equations import GATES
 from cudnn_compat.matrix.layouts import split_rows
 from cudnn_compat.matrix.problems import ATTEMPTS, AWAY_FROM_KINKS

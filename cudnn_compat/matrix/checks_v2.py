@@ -6,16 +6,20 @@ user's do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cudnn_compat import v2
 from cudnn_compat.arrays import Array
-from cudnn_compat.matrix.comparing import Case, Comparison
+from cudnn_compat.matrix.comparing import Case, Comparison, Found
 
-__all__ = ["CHECKS"]
-
-Found = Iterator[Comparison]
+__all__ = [
+    "CHECKS",
+    "arguments",
+    "compare_gradients",
+    "compare_output",
+    "run_forward",
+]
 
 ALL: Final = ("dy", "dhy", "dcy")
 

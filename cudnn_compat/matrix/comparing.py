@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 
 from cudnn_compat.arrays import Array, is_cupy, numpy_dtype
 from cudnn_compat.errors import UnsupportedError
+from cudnn_compat.matrix.features import Row
 from cudnn_compat.matrix.layouts import join_rows
 from cudnn_compat.matrix.problems import Problem, problem
-from cudnn_compat.matrix.rows import Row
 from cudnn_compat.matrix.shapes import HIDDEN, INPUT, SequenceShape
 from cudnn_compat.matrix.tolerances import tolerance
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["Case", "Comparison", "to_host"]
+__all__ = ["Case", "Comparison", "Found", "NotOffered", "NotTestedHere", "same", "to_host"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Comparison:
         wanted: the same, exact.
         what: ``"output"`` or ``"gradient"``: the kind of tolerance; ``"exact"``: none.
         allowed: a tolerance of its own, for what is not rounding (a frequency).
+        words: what is wrong where it differs, if a number does not tell it.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Comparison:
     wanted: Any
     what: str = "output"
     allowed: float | None = None
+    words: str | None = None
 
     def error(self) -> tuple[float, str | None]:
         """The largest absolute difference, and what is wrong beside the values.
@@ -56,7 +59,25 @@ class Comparison:
         difference = float(np.abs(got - wanted).max())
         if np.isnan(difference):
             return difference, f"{self.name} has values that are not numbers"
-        return difference, None
+        return difference, self.words if difference else None
+
+
+Found = Iterator[Comparison]
+"""What a check yields."""
+
+
+class NotOffered(Exception):
+    """The old library had it and this package has it not; says what to use."""
+
+
+class NotTestedHere(Exception):
+    """Something that the row needs is not here; says what."""
+
+
+def same(name: str, got: Any, wanted: Any) -> Comparison:
+    """A comparison of things that are no numbers: names, types, texts."""
+    words = f"{name}: {got!r}; wanted {wanted!r}"
+    return Comparison(name, float(got == wanted), 1.0, "exact", words=words)
 
 
 def to_host(values: Any) -> Array:
@@ -72,17 +93,38 @@ class Case:
 
     Attributes:
         row: the row.
-        spec: the network; of an old call, the one-layer network that it computes.
     """
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        options = dict(row.feature.spec)
-        if row.feature.api == "legacy":
-            # The old code knew no TF32.
-            options["math"] = "full"
+
+    @functools.cached_property
+    def spec(self) -> RNNSpec:
+        """The network; of an old call, that which it computes."""
+        options = dict(self.row.feature.spec) | {"math": self.math}
         width = HIDDEN if options.get("input_mode") == "skip" else INPUT
-        self.spec = RNNSpec(row.cell, width, HIDDEN, dtype=row.dtype, **options)
+        return RNNSpec(self.cell, width, HIDDEN, dtype=self.dtype, **options)
+
+    @property
+    def math(self) -> str:
+        """What precision is asked for. The old code knew no TF32, and had float16 throughout."""
+        row = self.row
+        if row.feature.api == "v2":
+            return str(row.feature.spec.get("math", "default"))
+        dialect = row.feature.api.startswith("legacy.cupy")
+        return "half" if dialect and (row.dtype, row.engine) == ("float16", "cudnn") else "full"
+
+    @property
+    def cell(self) -> str:
+        """The row's cell."""
+        assert self.row.cell is not None
+        return self.row.cell
+
+    @property
+    def dtype(self) -> str:
+        """The row's dtype."""
+        assert self.row.dtype is not None
+        return self.row.dtype
 
     @property
     def options(self) -> dict[str, Any]:
@@ -96,7 +138,7 @@ class Case:
         Raises:
             UnsupportedError: it has no arrays of the row's dtype (CuPy 13 has no bfloat16).
         """
-        dtype = numpy_dtype(self.row.dtype)
+        dtype = numpy_dtype(self.dtype)
         module = importlib.import_module("cupy" if self.row.engine == "cudnn" else "numpy")
         try:
             module.asarray(np.zeros(1, dtype))
@@ -109,7 +151,13 @@ class Case:
     @property
     def engine(self) -> str:
         """The engine to name in v2 calls."""
+        assert self.row.engine is not None
         return self.row.engine
+
+    @property
+    def on_host(self) -> bool:
+        """Whether arrays and addresses are the host's."""
+        return self.row.engine != "cudnn"
 
     @property
     def shape(self) -> SequenceShape:
@@ -126,7 +174,7 @@ class Case:
         """``values`` in the row's dtype, on the device of its engine; None stays None."""
         if values is None:
             return None
-        host = np.array(values, dtype=numpy_dtype(self.row.dtype))
+        host = np.array(values, dtype=numpy_dtype(self.dtype))
         if self.xp is not np:
             return self.xp.asarray(host)
         host.flags.writeable = False
@@ -169,11 +217,12 @@ class Case:
             return comparison.allowed
         if comparison.what == "exact":
             return 0.0
+        options = self.row.feature.spec
         return tolerance(
-            self.spec.dtype,
-            self.spec.math,
+            self.dtype,
+            self.math,
             engine=self.engine,
-            algo=self.spec.algo,
-            clip=self.spec.clip is not None,
+            algo=options.get("algo", "auto"),
+            clip="clip" in options,
             what=comparison.what,
         )

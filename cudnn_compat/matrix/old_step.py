@@ -11,8 +11,7 @@ import numpy as np
 
 from cudnn_compat import legacy
 from cudnn_compat.arrays import Array
-from cudnn_compat.matrix.checks_v2 import Found
-from cudnn_compat.matrix.comparing import Case, Comparison
+from cudnn_compat.matrix.comparing import Case, Comparison, Found
 from cudnn_compat.matrix.equations import GATES
 from cudnn_compat.matrix.problems import Problem, problem
 from cudnn_compat.matrix.shapes import HIDDEN, INPUT, SequenceShape, StepShape
@@ -29,7 +28,7 @@ class Step:
     def __init__(self, case: Case) -> None:
         assert isinstance(case.row.shape, StepShape)
         self.case, self.shape = case, case.row.shape
-        self.cell = case.row.cell
+        self.cell = case.cell
         self.has_cell = self.cell == "lstm"
         batch = self.shape.columns
         spec = RNNSpec(self.cell, INPUT, HIDDEN, bias="input")
@@ -95,7 +94,7 @@ class Step:
     def descriptor(self, mode: int | None = None) -> Any:
         """A descriptor without weights."""
         mode = MODES[self.cell] if mode is None else mode
-        return legacy.RNNDesc(mode, INPUT, HIDDEN, dtype=self.case.row.dtype, xp=self.case.xp)
+        return legacy.RNNDesc(mode, INPUT, HIDDEN, dtype=self.case.dtype, xp=self.case.xp)
 
     def ready(self, mode: int | None = None) -> Any:
         """A descriptor with weights."""

@@ -10,14 +10,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cudnn_compat.matrix.run import STATUSES, Result
+from cudnn_compat.matrix.features import LIBRARY
+from cudnn_compat.matrix.format import STATUSES, Status
+from cudnn_compat.matrix.run import Result, why_not_here
 from cudnn_compat.spec import DTYPES
 
 __all__ = ["print_results"]
 
-STYLES: Final = {"ok": "green", "failed": "bold red", "not supported": "yellow"}
+STYLES: Final[dict[Status, str]] = {
+    "works": "green",
+    "works differently": "cyan",
+    "refused": "yellow",
+    "not offered": "yellow",
+    "not tested here": "dim",
+    "failed": "bold red",
+}
 
-Groups = list[tuple[tuple[str, ...], list[Result]]]
+PLACES: Final = {None: "", LIBRARY: " (the C library)"}
+"""How a heading names what is no engine."""
+
+Groups = list[tuple[tuple[Any, ...], list[Result]]]
 
 
 def print_results(
@@ -37,21 +49,25 @@ def print_results(
         only_failed: leave out the tables.
     """
     if not only_failed:
-        for (engine, api), group in _groups(results, "engine", "api"):
-            heading = f"{api} on the {engine} engine: largest absolute errors"
+        tested = [result for result in results if result.status != "not tested here"]
+        for (engine, api), group in _groups(tested, "engine", "api"):
+            place = PLACES.get(engine, f" on the {engine} engine")
+            heading = f"{api}{place}: largest absolute errors"
             console.print(Text(heading, "bold"), soft_wrap=True)
             console.print(_by_feature(group))
-        _print_unsupported(console, results)
-        engines = environment["engines"]
-        if len(engines) > 1:
+        _print_reasons(console, results, environment)
+        computed = [result for result in results if result.row.engine in environment["engines"]]
+        if computed and len(environment["engines"]) > 1:
             console.print(Text("each engine", "bold"))
-            console.print(_side_by_side(results, engines))
+            console.print(_side_by_side(computed, environment["engines"]))
     failed = [result for result in results if result.status == "failed"]
     if failed:
         console.print(_failed(failed))
     for name, engine_facts in environment["engines"].items():
         if not engine_facts["available"]:
             console.print(f"engine {name} was not run: {engine_facts['reason']}", markup=False)
+    if reason := why_not_here(environment).get(LIBRARY):
+        console.print(f"the C library was not looked at: {reason}", markup=False)
     console.print(_summary(results))
 
 
@@ -70,7 +86,7 @@ def _side_by_side(results: Sequence[Result], engines: Iterable[str]) -> Table:
 
 
 def _groups(results: Iterable[Result], *keys: str) -> Groups:
-    groups: dict[tuple[str, ...], list[Result]] = {}
+    groups: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
         row = result.row
         names = {"engine": row.engine, "api": row.feature.api, "feature": row.feature.name}
@@ -144,16 +160,31 @@ def _failed(failed: Iterable[Result]) -> Table:
     return table
 
 
-def _print_unsupported(console: Console, results: Iterable[Result]) -> None:
-    reasons = Counter(
-        (result.row.engine, result.row.feature.name, result.reason)
+def _print_reasons(
+    console: Console, results: Iterable[Result], environment: dict[str, Any]
+) -> None:
+    """Why something does not simply work: a line for each feature and status.
+
+    Engines that are not here are told once, at the end.
+    """
+    absent = why_not_here(environment)
+    told = [
+        result
         for result in results
-        if result.status == "not supported"
-    )
-    for (engine, feature, reason), count in reasons.items():
-        rows = "1 row" if count == 1 else f"{count} rows"
-        line = f"{feature} is not supported by {engine} ({rows}): {reason}"
-        console.print(line, style=STYLES["not supported"], markup=False)
+        if result.status not in ("works", "failed") and result.row.engine not in absent
+    ]
+    groups: dict[tuple[str, str, Status, str | None], list[str]] = {}
+    for result in told:
+        row = result.row
+        key = (row.feature.api, row.feature.name, result.status, row.engine)
+        groups.setdefault(key, []).append(result.reason or "")
+    for (api, feature, status, engine), reasons in groups.items():
+        rows = "1 row" if len(reasons) == 1 else f"{len(reasons)} rows"
+        place = f" on {engine}" if engine else ""
+        line = f"{api}: {feature} {status}{place} ({rows}): {reasons[0]}"
+        if others := len(set(reasons)) - 1:
+            line += f" (and {others} more like it)"
+        console.print(line, style=STYLES[status], markup=False)
 
 
 def _summary(results: Sequence[Result]) -> Text:

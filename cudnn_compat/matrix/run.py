@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import math
 import warnings
-from collections.abc import Iterable
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final
 
+from cudnn_compat.cudnn.constants import STATUS_8
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.legacy import LegacyAPIWarning
-from cudnn_compat.matrix import checks_legacy, checks_parts, checks_v2
-from cudnn_compat.matrix.comparing import Case, Comparison
-from cudnn_compat.matrix.rows import Row
+from cudnn_compat.legacy.cupy import CuDNNError
+from cudnn_compat.matrix import (
+    checks_addresses,
+    checks_around,
+    checks_arrays,
+    checks_descriptors,
+    checks_handles,
+    checks_legacy,
+    checks_library,
+    checks_names,
+    checks_parts,
+    checks_v2,
+)
+from cudnn_compat.matrix.comparing import Case, Comparison, Found, NotOffered, NotTestedHere
+from cudnn_compat.matrix.features import LIBRARY, Row
+from cudnn_compat.matrix.format import Status
 
-__all__ = ["STATUSES", "Result", "as_json", "run_row"]
+__all__ = ["CHECKS", "Result", "run_row", "why_not_here"]
 
-Status: TypeAlias = Literal["ok", "failed", "not supported"]
+_NOT_SUPPORTED = STATUS_8["CUDNN_STATUS_NOT_SUPPORTED"]
 
-STATUSES: Final[tuple[Status, ...]] = ("ok", "failed", "not supported")
-
-CHECKS: Final = {
-    "v2": checks_v2.CHECKS | checks_parts.CHECKS,
+CHECKS: Final[dict[str, dict[str, Callable[[Case], Found]]]] = {
+    "v2": checks_v2.CHECKS | checks_parts.CHECKS | checks_around.CHECKS | checks_names.CHECKS,
     "legacy": checks_legacy.CHECKS,
+    "legacy.cupy": checks_names.CHECKS,
+    "legacy.cupy.cudnn": checks_arrays.CHECKS | checks_names.CHECKS,
+    "legacy.cupy.libcudnn": checks_addresses.CHECKS
+    | checks_descriptors.CHECKS
+    | checks_handles.CHECKS
+    | checks_names.CHECKS,
+    "cudnn": checks_library.CHECKS,
 }
+"""By API, then by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +52,11 @@ class Result:
 
     Attributes:
         row: the row.
-        status: ``"ok"``, ``"failed"`` or ``"not supported"``.
+        status: one of :data:`~cudnn_compat.matrix.format.STATUSES`.
         error: largest absolute difference, of the comparison that came nearest to its tolerance or
             was farthest beyond it; None where nothing was compared.
         tolerance: what that comparison allows.
-        reason: why it failed or is not supported; None where it is ok.
+        reason: why it is not simply "works"; None where it is.
     """
 
     row: Row
@@ -54,8 +73,25 @@ class Result:
         return _severity(self.error, self.tolerance)
 
 
-def run_row(row: Row) -> Result:
-    """Run one row and compare it with the reference. Never raises what the row's calls raise."""
+def why_not_here(environment: dict[str, Any]) -> dict[str | None, str]:
+    """The engines that cannot be run, with the reason.
+
+    Args:
+        environment: what :func:`~cudnn_compat.environment.collect` gathered.
+    """
+    facts = {**environment["engines"], LIBRARY: environment["cudnn"]}
+    return {name: fact["reason"] for name, fact in facts.items() if not fact["available"]}
+
+
+def run_row(row: Row, missing: dict[str | None, str] | None = None) -> Result:
+    """Run one row and compare it with the reference. Never raises what the row's calls raise.
+
+    Args:
+        row: any row.
+        missing: engines that are not here, with the reason: their rows are not run.
+    """
+    if missing and row.engine in missing:
+        return Result(row, "not tested here", reason=missing[row.engine])
     check = CHECKS[row.feature.api][row.feature.check]
     worst: tuple[float, float, float, str | None] | None = None
     try:
@@ -67,17 +103,25 @@ def run_row(row: Row) -> Result:
                 if worst is None or found[0] > worst[0]:
                     worst = found
     except UnsupportedError as error:
-        return Result(row, "not supported", reason=str(error))
+        return Result(row, "refused", reason=str(error))
+    except NotOffered as error:
+        return Result(row, "not offered", reason=str(error))
+    except NotTestedHere as error:
+        return Result(row, "not tested here", reason=str(error))
     except LegacyAPIWarning as error:
         # CUDNN_COMPAT_DEPRECATIONS=error: the user's wish, not a fault.
-        return Result(row, "not supported", reason=f"warnings are errors here: {error}")
+        return Result(row, "not tested here", reason=f"warnings are errors here: {error}")
+    except CuDNNError as error:
+        status: Status = "refused" if error.status == _NOT_SUPPORTED else "failed"
+        return Result(row, status, reason=str(error))
     except Exception as error:
         return Result(row, "failed", reason=f"{type(error).__name__}: {error}")
     if worst is None:
         return Result(row, "failed", reason=f"{row.feature.check} compared nothing")
     severity, difference, allowed, reason = worst
     if severity <= 1:
-        return Result(row, "ok", difference, allowed)
+        works: Status = "works" if row.differs is None else "works differently"
+        return Result(row, works, difference, allowed, row.differs)
     return Result(row, "failed", difference, allowed, reason)
 
 
@@ -96,45 +140,3 @@ def _severity(difference: float, allowed: float) -> float:
     if allowed == 0:
         return math.inf if difference else 0.0
     return difference / allowed
-
-
-def as_json(results: Iterable[Result], environment: dict[str, Any]) -> dict[str, Any]:
-    """What ``cudnn-compat matrix --json`` writes. The keys are stable.
-
-    Args:
-        results: of any rows.
-        environment: facts about the machine that they were run on.
-
-    Returns:
-        ``created`` (UTC, ISO 8601), ``environment``, ``summary`` (number of rows by status) and
-        ``rows``: ``id, api, feature, cell, dtype, shape, engine, status, error, tolerance,
-        reason``. An error that is no number is null.
-    """
-    found = list(results)
-    now = datetime.datetime.now(datetime.UTC)
-    counts: dict[str, int] = {s: sum(r.status == s for r in found) for s in STATUSES}
-    return {
-        "created": now.isoformat(timespec="seconds"),
-        "environment": environment,
-        "summary": {"rows": len(found), **counts},
-        "rows": [
-            {
-                "id": result.row.id,
-                "api": result.row.feature.api,
-                "feature": result.row.feature.name,
-                "cell": result.row.cell,
-                "dtype": result.row.dtype,
-                "shape": result.row.shape.label,
-                "engine": result.row.engine,
-                "status": result.status,
-                "error": _finite(result.error),
-                "tolerance": result.tolerance,
-                "reason": result.reason,
-            }
-            for result in found
-        ],
-    }
-
-
-def _finite(error: float | None) -> float | None:
-    return error if error is not None and math.isfinite(error) else None

@@ -5,7 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["HIDDEN", "INPUT", "PROJECTION", "SequenceShape", "Shape", "StepShape"]
+__all__ = [
+    "HIDDEN",
+    "INPUT",
+    "PROJECTION",
+    "ArrayShape",
+    "Item",
+    "SequenceShape",
+    "Shape",
+    "StepShape",
+]
 
 INPUT: Final = 3
 """I of every row, but H where x is added to the gates."""
@@ -88,4 +97,30 @@ class StepShape:
         return f"x({x}),h({h})"
 
 
-Shape: TypeAlias = SequenceShape | StepShape
+@dataclasses.dataclass(frozen=True)
+class ArrayShape:
+    """One array, as an operation on its elements takes it.
+
+    Attributes:
+        dims: its shape.
+        axis: the axis that the operation runs along, where it has one.
+    """
+
+    dims: tuple[int, ...]
+    axis: int | None = None
+
+    @property
+    def label(self) -> str:
+        """``"x(2,3,4)"``, and ``"x(2,3,4),axis=1"``."""
+        text = f"x({','.join(map(str, self.dims))})"
+        return text if self.axis is None else f"{text},axis={self.axis}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """One of several things that are measured alike: a constant, a name, a status code."""
+
+    label: str
+
+
+Shape: TypeAlias = SequenceShape | StepShape | ArrayShape | Item

@@ -21,6 +21,7 @@ import cudnn_compat
 from cudnn_compat import environment
 from cudnn_compat.cli.app import app
 from cudnn_compat.cudnn import library
+from cudnn_compat.cudnn.symbols import read_manifest
 from cudnn_compat.errors import LibraryNotFound
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -164,6 +165,7 @@ def has_cudnn(monkeypatch: pytest.MonkeyPatch, is_here: bool) -> None:
             cuda_version=Version("12.4"),
             path="/here/libcudnn.so.9",
             found_by="CUDNN_PATH",
+            has=lambda name: name not in ("cudnnAdvInferVersionCheck", "cudnnRNNForward"),
             sought=[*SOUGHT, {"place": "/here", "found_by": "CUDNN_PATH", "result": "loaded"}],
         )
 
@@ -228,6 +230,19 @@ def test_a_cudnn_is_told_with_its_cuda_and_how_it_was_found(
     assert line_of(info(), "cuDNN available") == (
         "cuDNN available yes 9.1.0 for CUDA 12.4, /here/libcudnn.so.9 (CUDNN_PATH)"
     )
+
+
+def test_what_a_cudnn_lacks_is_told_with_the_versions_that_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_cudnn(monkeypatch, True)
+    newest = list(read_manifest().releases)[-1]
+    assert environment.collect()["cudnn"]["lacks"] == {
+        "cudnnAdvInferVersionCheck": "it ended with cuDNN 8.9",
+        "cudnnRNNForward": f"every released cuDNN from 8.8 to {newest} has it",
+    }
+    text = " ".join(info().split())
+    assert "without cudnnAdvInferVersionCheck: it ended with cuDNN 8.9" in text
 
 
 def test_a_cudnn_that_breaks_while_loading_is_a_reason_and_no_crash(

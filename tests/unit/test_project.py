@@ -148,7 +148,7 @@ def test_every_package_that_ci_installs_by_name_is_pinned() -> None:
     extras = project["project"]["optional-dependencies"]
     groups = project["dependency-groups"]
     wanted = [*project["project"]["dependencies"], *groups["build"]]
-    wanted += [each for extra in ("cli", "test", "peers") for each in extras[extra]]
+    wanted += [each for extra in ("cli", "migrate", "test", "peers") for each in extras[extra]]
     wanted += [each for each in groups["dev"] if isinstance(each, str)]
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))

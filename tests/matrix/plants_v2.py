@@ -1,63 +1,14 @@
-"""Can each check of the compatibility matrix fail?
-
-A plant replaces one function of the package by one that is a little wrong.
-"""
+"""Errors for the checks of v2 and of the RNNDesc dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cudnn_compat import legacy, v2
-from cudnn_compat.matrix.rows import all_rows
-from cudnn_compat.matrix.run import CHECKS, run_row
-from cudnn_compat.matrix.shapes import SequenceShape
-
-ROWS = list(all_rows(["numpy"]))
-
-Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-def off(part: str, module: Any = v2, name: str = "rnn_forward") -> Plant:
-    """An attribute of what a function returns is off by 1e-3."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        right = getattr(module, name)
-
-        def wrong(*arguments: Any, **named: Any) -> Any:
-            out = right(*arguments, **named)
-            value = getattr(out, part)
-            if isinstance(value, v2.Packed):
-                changed: Any = v2.Packed(value.data + 1e-3, value.lengths)
-            else:
-                changed = None if value is None else value + 1e-3
-            setattr(out, part, changed)
-            return out
-
-        patch.setattr(module, name, wrong)
-
-    return plant
-
-
-def changed(module: Any, name: str, change: Callable[..., Any]) -> Plant:
-    """``change(result, *arguments)`` is returned in place of the result of a function."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        right = getattr(module, name)
-
-        def wrong(*arguments: Any, **named: Any) -> Any:
-            return change(right(*arguments, **named), *arguments)
-
-        patch.setattr(module, name, wrong)
-
-    return plant
-
-
-def replaced(module: Any, name: str, value: Any) -> Plant:
-    return lambda patch: patch.setattr(module, name, value)
+from tests.matrix.planting import Plant, changed, off, replaced
 
 
 def forgets_the_seed(patch: pytest.MonkeyPatch) -> None:
@@ -191,47 +142,30 @@ PLANTS: dict[tuple[str, str], list[Plant]] = {
         changed(legacy, "hDesc", lambda r, *_: (r[0] and r[0]._replace(dims=(1, 1, 1)), r[1])),
     ],
     ("legacy", "x_desc"): [changed(legacy, "xDesc", lambda found, *_: 2 * found)],
-}
-
-
-def test_there_is_a_planted_error_for_every_check() -> None:
-    assert set(PLANTS) == {(api, name) for api, checks in CHECKS.items() for name in checks}
-
-
-@pytest.mark.parametrize(
-    ("api", "check", "plant"),
-    [
-        pytest.param(*key, plant, id=f"{key[0]}-{key[1]}-{index}")
-        for key, plants in PLANTS.items()
-        for index, plant in enumerate(plants)
+    ("legacy", "warning"): [replaced(legacy, "ngates", lambda mode: 3)],
+    ("v2", "plans"): [
+        changed(v2, "plans", lambda found: found[:0]),
+        off("y"),
     ],
-)
-def test_a_planted_error_makes_a_row_fail(
-    api: str, check: str, plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [r for r in ROWS if (r.feature.api, r.feature.check, r.dtype) == (api, check, "float64")]
-    row = next((row for row in rows if row.cell == "lstm"), rows[0])
-    assert run_row(row).status == "ok"
-    plant(monkeypatch)
-    result = run_row(row)
-    assert result.status == "failed"
-    assert result.reason
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_an_error_of_a_thousandth_in_y_fails_every_row_that_has_a_y(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    off("y")(monkeypatch)
-    rows = [
-        row
-        for row in ROWS
-        if row.feature.check in ("forward", "network", "strided", "padding")
-        and row.feature.api == "v2"
-        and (row.dtype, row.cell) == (dtype, "gru")
-        and row.feature.name != "math_half"
-        and isinstance(row.shape, SequenceShape)
-        and row.shape.steps * row.shape.batch > 0
-    ]
-    assert len(rows) > 50
-    assert [row.id for row in rows if run_row(row).status != "failed"] == []
+    ("v2", "ineffective_option"): [off("y"), replaced(v2, "IneffectiveOptionWarning", UserWarning)],
+    ("v2", "torch"): [
+        changed(v2.convert, "to_torch", lambda d, *_: {k: v + 1e-3 for k, v in d.items()}),
+        changed(v2.convert, "from_torch", lambda r, *_: (r[0], r[1] + 1e-3)),
+        off("y"),
+    ],
+    ("v2", "onnx"): [
+        changed(v2.convert, "to_onnx", lambda n, *_: n._replace(W=[w[:, ::-1] for w in n.W])),
+        changed(v2.convert, "from_onnx", lambda r, *_: (r[0], r[1] + 1e-3)),
+        off("y"),
+    ],
+    ("v2", "keras"): [
+        changed(v2.convert, "to_keras", lambda n, *_: [[a + 1e-3 for a in part] for part in n]),
+        changed(v2.convert, "from_keras", lambda r, *_: (r[0], r[1] + 1e-3)),
+        off("y"),
+    ],
+    ("v2", "change_bias"): [
+        off("y"),
+        changed(v2.convert, "change_bias", lambda r, *_: (r[0], r[1] + 1e-3)),
+    ],
+    ("v2", "exception"): [replaced(v2, "ArgumentError", ValueError)],
+}
