@@ -6,10 +6,12 @@ import functools
 import operator
 from typing import Any, NamedTuple
 
-from cudnn_compat.arrays import Array, array_module, check_array, dtype_name, on_device_of
+from cudnn_compat.arrays import Array, array_module, check_array, dtype_name, is_cupy, on_device_of
 from cudnn_compat.errors import ArgumentError, DTypeError, UnsupportedError
 from cudnn_compat.legacy.deprecations import warner
-from cudnn_compat.legacy.rnndesc import RNNDesc, cell_of, divider
+from cudnn_compat.legacy.divide import divider
+from cudnn_compat.legacy.modes import cell_of
+from cudnn_compat.legacy.rnndesc import RNNDesc
 from cudnn_compat.legacy.translate import check_arrays, check_desc, fits, is_zero
 from cudnn_compat.spec import RNNSpec
 from cudnn_compat.weights import weight_size
@@ -81,8 +83,7 @@ def setweights(desc: RNNDesc, Wi: Array, Wh: Array, b: Array) -> None:
     # Equal weights change nothing (the steps of one sequence), so that nobody needs a copy. Not
     # asked of a GPU, where the answer would have to be waited for.
     if desc._live and (
-        desc._dtype_if_host is None
-        or not ((b == of_b).all() and (Wh == of_wh).all() and (Wi == of_wi).all())
+        is_cupy(of_b) or not ((b == of_b).all() and (Wh == of_wh).all() and (Wi == of_wi).all())
     ):
         _give_own_weights(desc)
     with on_device_of(of_wi):

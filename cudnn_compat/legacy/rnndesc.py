@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, is_cupy, numpy_dtype
+from cudnn_compat.arrays import Array, is_cupy, kind_of, numpy_dtype
 from cudnn_compat.checking import check_integer
-from cudnn_compat.errors import ArgumentError, CompatError, DTypeError
+from cudnn_compat.errors import ArgumentError, DTypeError
 from cudnn_compat.legacy.deprecations import warner
+from cudnn_compat.legacy.divide import divider
 from cudnn_compat.legacy.live import LiveOutputs
+from cudnn_compat.legacy.modes import (
+    CELLS,
+    CUDNN_GRU,
+    CUDNN_LSTM,
+    CUDNN_RNN_RELU,
+    CUDNN_RNN_TANH,
+    cell_of,
+)
 from cudnn_compat.v2 import RNNSpec, named_weights, weight_size
-from cudnn_compat.weights import weight_layout
+from cudnn_compat.weights import check_weights
 
 __all__ = ["CUDNN_GRU", "CUDNN_LSTM", "CUDNN_RNN_RELU", "CUDNN_RNN_TANH", "RNNDesc"]
 
-CUDNN_RNN_RELU: Final = 0
-CUDNN_RNN_TANH: Final = 1
-CUDNN_LSTM: Final = 2
-CUDNN_GRU: Final = 3
-
-CELLS: Final = ("relu", "tanh", "lstm", "gru")
-"""The cell of each mode."""
-
-_MODES: Final = "CUDNN_RNN_RELU 0, CUDNN_RNN_TANH 1, CUDNN_LSTM 2 or CUDNN_GRU 3"
 _DTYPES: Final = ("float32", "float64", "float16")
 
 _warn_desc = warner("cudnn_compat.legacy.RNNDesc")
@@ -56,7 +55,8 @@ class RNNDesc:
             views of ``params``, Fortran-ordered. Gates: LSTM i f g o, GRU r z n.
         bias: ``(G·hidden,)``, the input half of the first layer's biases: a view of ``params``. The
             recurrent half is never written to.
-        spec: the :class:`v2.RNNSpec`, always full precision (``math="full"``).
+        spec: the :class:`v2.RNNSpec`, always ``math="full", algo="standard"``, as the old calls
+            computed.
 
     Writing to ``params`` or its views between a forward and its backward changes the gradients of
     that forward; :func:`setweights` does not.
@@ -112,6 +112,56 @@ class RNNDesc:
                 # On the class itself: one that is dropped takes its subclasses with it.
                 cls._known = known  # type: ignore[attr-defined]
         return known[name]
+
+    @classmethod
+    def from_v2(cls, spec: RNNSpec, w: Array) -> RNNDesc:
+        """A descriptor on the weights of a v2 program, which both then share.
+
+        Args:
+            spec: a network that the old API can describe: one direction, ``bias="double"`` or
+                ``"input"``, no projection, dropout or clip. Whatever it says about ``math`` and
+                ``algo``, old calls compute with ``math="full"`` and ``algo="standard"``.
+            w: its flat weights, contiguous; not copied: :attr:`params` is this array.
+
+        Raises:
+            ArgumentError: the old API cannot describe the network, the class has another dtype, or
+                w does not fit.
+            DTypeError: w has another dtype than the spec.
+        """
+        _warn_desc()
+        check_weights(spec, w, strided=False)
+        plain = RNNSpec(
+            spec.cell,
+            spec.input_size,
+            spec.hidden_size,
+            num_layers=spec.num_layers,
+            bias="input" if spec.bias == "input" else "double",
+            dtype=spec.dtype,
+            math="full",
+            algo="standard",
+        )
+        if (
+            spec.dtype not in _DTYPES
+            or spec.replace(math="full", algo="standard", deterministic=False) != plain
+        ):
+            raise ArgumentError(
+                f"spec is {spec}; a descriptor has one direction, one or two biases per gate, "
+                f"linear input, no projection, dropout or clip, and one of {', '.join(_DTYPES)}"
+            )
+        if cls._dtype is not None and cls._dtype != spec.dtype:
+            raise ArgumentError(f"spec has dtype='{spec.dtype}', but the class is {cls.__name__}")
+        desc = cls.__new__(cls)
+        desc._set_up(plain, w)
+        return desc
+
+    def to_v2(self) -> tuple[RNNSpec, Array]:
+        """What v2 calls take, ``(spec, w)``; ``w`` is :attr:`params` itself, so both share it.
+
+        A later :func:`setweights` or a write to ``w`` is seen by both. Only training forwards of
+        the old API are protected from a later :func:`setweights`; those of v2 have
+        ``out.own_weights()``.
+        """
+        return self._spec, self._params
 
     @property
     def mode(self) -> int:
@@ -171,7 +221,7 @@ class RNNDesc:
         self._live = LiveOutputs()
         # What each call would otherwise ask again.
         self._targets = (*(matrix.T for matrix in self._weights), self._bias)
-        self._dtype_if_host = params.dtype if type(params) is np.ndarray else None
+        self._kind = kind_of(params)
         self._complete = spec.num_layers == 1
 
     def _check_complete(self) -> None:
@@ -228,44 +278,10 @@ _DERIVED: Final = frozenset(
 )
 
 
-class Divider:
-    """Calling it on a flat array gives the views of the first layer's part.
-
-    ``((Wi (input, G·hidden), Wh (hidden, G·hidden)), b (G·hidden,))``; b is the input half.
-    """
-
-    def __init__(self, spec: RNNSpec) -> None:
-        part = weight_layout(spec).pseudo_layers[0]
-        assert part.weight_ih is not None and part.bias_ih is not None
-        (self._wi, self._rows), (self._wh, _), (self._b, _) = (
-            (slice(slot.offset, slot.offset + slot.size), slot.shape[0])
-            for slot in (part.weight_ih, part.weight_hh, part.bias_ih)
-        )
-
-    def __call__(self, w: Array) -> tuple[tuple[Array, Array], Array]:
-        rows = self._rows
-        return (w[self._wi].reshape(rows, -1).T, w[self._wh].reshape(rows, -1).T), w[self._b]
-
-
-divider = functools.lru_cache(maxsize=256)(Divider)
-
-
 def _blank(base: type[RNNDesc], dtype: str | None) -> RNNDesc:
     """An instance without contents, for pickle and deepcopy."""
     cls: type[RNNDesc] = base if dtype is None else base[dtype]  # type: ignore[index]
     return cls.__new__(cls)
-
-
-def cell_of(mode: Any) -> str:
-    """The cell of a mode.
-
-    Raises:
-        ArgumentError, DTypeError: there is no such mode.
-    """
-    try:
-        return CELLS[check_integer("mode", mode, 0, len(CELLS) - 1)]
-    except CompatError as error:
-        raise type(error)(f"mode is {mode!r}; wanted {_MODES}") from None
 
 
 def _dtype_name(dtype: Any) -> str:

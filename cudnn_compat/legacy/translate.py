@@ -50,13 +50,18 @@ def check_desc(desc: Any) -> None:
 
 
 def fits(desc: RNNDesc, *arrays: Any) -> bool:
-    """Whether each is None or a plain NumPy array of the (NumPy) descriptor's dtype.
+    """Whether each is None or an array of the descriptor's own kind, dtype and device.
 
     The quick answer for the usual case; otherwise :func:`check_arrays` looks closely.
     """
-    dtype = desc._dtype_if_host
+    kind: Any
+    kind, dtype, device = desc._kind
     for array in arrays:
-        if array is not None and (type(array) is not np.ndarray or array.dtype != dtype):
+        if array is None:
+            continue
+        if type(array) is not kind or array.dtype != dtype:
+            return False
+        if device is not None and array.data.device_id != device:
             return False
     return True
 
@@ -141,7 +146,7 @@ def state_to_v2(
         if shape == full:
             return turned
     elif shape == full[1:]:
-        return turned[None]
+        return turned.reshape(full)  # a view; indexing takes CuPy twice as long
     if shape not in (full[2:], (1, full[2])):
         check_state(desc, name, state, batch, x_shape)
     elif batch == spec.num_layers == 1:
@@ -160,5 +165,5 @@ def state_to_v2(
 def state_from_v2(state: Array, ndim: int) -> Array:
     """``(layers, batch, hidden)`` as ``(hidden,)``, ``(hidden, batch)`` or all of it."""
     if ndim == 2:
-        return state[0].T
-    return state[0, 0] if ndim == 1 else state.T
+        return state.reshape(state.shape[1:]).T
+    return state.reshape(-1) if ndim == 1 else state.T

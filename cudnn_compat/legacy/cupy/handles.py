@@ -25,7 +25,10 @@ def _gpu_is_usable() -> bool:
         cupy = load_cupy()
     except LibraryNotFound:
         return False
-    return bool(cupy.cuda.is_available())
+    try:
+        return bool(cupy.cuda.is_available())
+    except Exception:  # what CuPy 13 raises where there is no driver, or one that is too old
+        return False
 
 
 def current_device() -> int | None:

@@ -154,13 +154,13 @@ def forward(given: Given, cx: Array | None, *, training: bool) -> tuple[Any, Arr
     engine, sequences, device = given.engine, given.sequences, given.device
     with engine.on(device):
         plan = engine.plan(spec, sequences, training=training, device=device)
-        ys = given.empty((*given.xs.shape[:-1], spec.output_size))
-        hy = given.empty(given.hx.shape)
-        cy = None if cell is None else given.empty(cell.shape)
+        shape = (*given.xs.shape[:-1], spec.output_size)
+        shapes = (shape, given.hx.shape, None if cell is None else cell.shape)
+        ys, hy, cy = engine.results(shapes, given.dtype, device)
         reserve = pointer = None
         dropout: DropoutState | None = None
         if training:
-            reserve = engine.empty((plan.reserve_bytes(sequences),), "uint8", device)
+            reserve = engine.reserve(plan, sequences, device)
             pointer = pointer_to(reserve)
             if spec.drops:
                 dropout = _generator(given)
@@ -205,10 +205,10 @@ def backward_data(
     given.like("dhy", dhy, "hx", given.hx)
     engine, sequences = given.engine, given.sequences
     with engine.on(given.device):
-        plan = engine.plan(spec, sequences, training=True, device=given.device)
+        plan = engine.plan(spec, sequences, training=True, device=given.device, begins=False)
         reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
-        dxs, dhx = given.empty(given.xs.shape), given.empty(given.hx.shape)
-        dcx = None if cell is None else given.empty(cell.shape)
+        shapes = (given.xs.shape, given.hx.shape, None if cell is None else cell.shape)
+        dxs, dhx, dcx = engine.results(shapes, given.dtype, given.device)
         reserves.begin_data(before)
         engine.backward_data(
             plan,
@@ -237,7 +237,7 @@ def backward_weights(given: Given, ys: Array, reserve_space: Any) -> Array:
     given.shaped("ys", ys, (*given.xs.shape[:-1], spec.output_size), "xs and hx")
     engine, sequences = given.engine, given.sequences
     with engine.on(given.device):
-        plan = engine.plan(spec, sequences, training=True, device=given.device)
+        plan = engine.plan(spec, sequences, training=True, device=given.device, begins=False)
         reserve = reserve_array(reserve_space, plan.reserve_bytes(sequences), given.w)
         reserves.begin_weights(before)
         dw = array_module(given.w).zeros(given.w.shape, given.w.dtype)

@@ -119,7 +119,7 @@ class Call:
         self.spec = network_of(rnn, input_size, on_gpu=on_gpu, dropout=ratio)
         self.engine = engine_of_device(space.name)
         self.plan: Any = self.engine.plan(
-            self.spec, sequences, training=training, device=space.name
+            self.spec, sequences, training=training, device=space.name, begins=not backward
         )
         self.reserve: Array | None = None
         if reserve is not None:

@@ -187,8 +187,12 @@ def getRNNTrainingReserveSize(handle: int, rnnDesc: int, seqLength: int, xDesc: 
     sequences, input_size = sequences_of_steps(rnn, seqLength, xDesc)
     spec = network_of(rnn, input_size, on_gpu=space.device is not None)
     engine = engine_of_device(space.name)
-    plan = engine.plan(spec, sequences, training=True, device=space.name)
+    plan = engine.plan(spec, sequences, training=True, device=space.name, begins=False)
     size: int = plan.reserve_bytes(sequences)
+    if rnn.padding == c.CUDNN_RNN_PADDED_IO_ENABLED:
+        # The calls with Ex take sequences in any order, which these descriptors do not tell; an
+        # engine that sorts them keeps the rows of y once more.
+        size += sequences.total * spec.output_size * numpy_dtype(spec.dtype).itemsize
     return size
 
 

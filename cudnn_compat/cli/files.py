@@ -1,0 +1,74 @@
+"""Files of Python code: finding them, showing how they change, writing them in one step."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import tempfile
+import tokenize
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+
+import click
+
+__all__ = ["find_sources", "print_diff", "write_over"]
+
+SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages"))
+"""Folders that hold nobody's own code; so do hidden ones and virtual environments."""
+
+
+def find_sources(paths: Iterable[Path]) -> Iterator[Path]:
+    """Files as they are named, and the ``*.py`` below folders, in order; each once."""
+    seen: set[Path] = set()
+    for path in paths:
+        for found in _below(path) if path.is_dir() else [path]:
+            real = found.resolve()
+            if real not in seen:
+                seen.add(real)
+                yield found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _is_skipped(Path(place, name)))
+        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def _is_skipped(folder: Path) -> bool:
+    is_environment = (folder / "pyvenv.cfg").exists()
+    return folder.name.startswith(".") or folder.name in SKIPPED or is_environment
+
+
+def print_diff(path: str, before: bytes, after: bytes) -> None:
+    """Print a unified diff, which ``patch -p1`` and ``git apply`` take."""
+    name = Path(path).as_posix().removeprefix("./")
+    old, new = (_text(each).splitlines(keepends=True) for each in (before, after))
+    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
+        click.echo(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False
+        )
+
+
+def _text(source: bytes) -> str:
+    """Source code in its own encoding."""
+    encoding, _ = tokenize.detect_encoding(BytesIO(source).readline)
+    return source.decode(encoding)
+
+
+def write_over(path: Path, content: bytes) -> None:
+    """Replace a file's content in one step: readers see the old or the new, never a part.
+
+    The permissions stay, and so does a symbolic link.
+    """
+    target = path.resolve()
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

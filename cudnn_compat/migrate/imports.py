@@ -1,0 +1,351 @@
+"""Old imports go where nothing needs them any more; new ones and definitions take their place."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import libcst as cst
+from libcst.metadata import ImportAssignment, MetadataWrapper, Scope
+
+from cudnn_compat.migrate.definitions import Definition
+from cudnn_compat.migrate.file_context import FileContext
+from cudnn_compat.migrate.marks import is_mark
+from cudnn_compat.migrate.names import OLD_MODULES, Names, canonical, imported_module, walk
+
+__all__ = ["Imported", "finish", "imports_of"]
+
+Import: TypeAlias = cst.Import | cst.ImportFrom
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Imported:
+    """One thing that a statement imports.
+
+    Attributes:
+        node: the statement.
+        qualified: what is imported, as written; of ``import *`` the module.
+        local: what it is called in the file; ``"*"``.
+        used: whether anything in the file refers to it.
+        old: whether it is an old name or module.
+        instead: of ``import a.b.c``, where ``a`` itself is used: what to import in its place.
+    """
+
+    node: Import
+    qualified: str
+    local: str
+    used: bool
+    old: bool
+    instead: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What is the same before and after the file was rewritten."""
+        return self.qualified, self.local
+
+
+def imports_of(names: Names) -> Iterator[Imported]:
+    """Everything that a file imports; of ``import *`` only that of old modules."""
+    for node in walk(names.module):
+        if not isinstance(node, (cst.Import, cst.ImportFrom)):
+            continue
+        scope = names.scopes.get(node)
+        if scope is None:
+            continue
+        if isinstance(node.names, cst.ImportStar):
+            module = imported_module(node)
+            if module in OLD_MODULES:
+                yield Imported(node, module, "*", _star_is_used(names, module), True)
+            continue
+        prefix = f"{imported_module(node)}." if isinstance(node, cst.ImportFrom) else ""
+        for alias in node.names:
+            qualified = prefix + alias.evaluated_name
+            local = alias.evaluated_alias or alias.evaluated_name
+            instead = None
+            used = _is_referred_to(scope, node, local)
+            if "." in local and not used:
+                first = local.partition(".")[0]
+                elsewhere = any(_bound_by(each) is not node for each in scope[first])
+                if not elsewhere and _is_referred_to(scope, node, first):
+                    instead = first
+            yield Imported(node, qualified, local, used, canonical(qualified) is not None, instead)
+
+
+def finish(
+    module: cst.Module,
+    file: FileContext,
+    definitions: Sequence[Definition],
+    keep: Collection[tuple[str, str]],
+) -> cst.Module:
+    """Remove the imports that are unused now, add the new imports and the definitions.
+
+    Args:
+        module: freshly parsed.
+        keep: keys of imports to keep whether used or not: those that were not used before.
+    """
+    module = _with_marks_at_first_statement(module)
+    found = list(imports_of(Names(MetadataWrapper(module, unsafe_skip_copy=True))))
+    # What is defined here now is imported no more.
+    defined = set(file.definitions.values())
+    removed = [
+        each
+        for each in found
+        if each.key not in keep and (not each.used or (each.old and each.local in defined))
+    ]
+    anchor = _anchor(module, [each.node for each in found if each.old])
+    changed = module.visit(_Pruner(removed))
+    head, tail = _without_gone(changed.body[:anchor]), list(changed.body[anchor:])
+    own, others = _import_lines(file)
+    if others and tail:
+        # What stood at the old import stands at what comes in its place.
+        first = tail[0]
+        above = [line for line in first.leading_lines if not is_mark(line)]
+        others[0] = others[0].with_changes(leading_lines=above)
+        if _is_gone(first):
+            line = cst.ensure_type(tail.pop(0), cst.SimpleStatementLine)
+            others[-1] = others[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
+        else:
+            marks = [line for line in first.leading_lines if is_mark(line)]
+            tail[0] = first.with_changes(leading_lines=marks)
+    head, tail = _with_own(head, own, [*others, *_without_gone(tail)])
+    end = 0
+    while end < len(tail) and _is_import(tail[end]):
+        end += 1
+    imports, rest = tail[:end], tail[end:]
+    new = [_spaced(each, _space_above(each)) for each in definitions]
+    for index in range(1, len(new)):
+        if all(isinstance(each, cst.SimpleStatementLine) for each in new[index - 1 : index + 1]):
+            new[index] = new[index].with_changes(leading_lines=[])
+    if new and rest:
+        rest[0] = _spaced(rest[0], max(_space_above(rest[0]), _space_above(new[-1])))
+    body = [*head, *imports, *new, *rest]
+    if new and body[0] is new[0]:
+        body[0] = body[0].with_changes(leading_lines=_without_space(body[0].leading_lines))
+    return changed.with_changes(body=body)
+
+
+def _with_marks_at_first_statement(module: cst.Module) -> cst.Module:
+    """Comments at the top are the module's; a mark belongs to the statement below it."""
+    marks = [line for line in module.header if is_mark(line)]
+    if not marks:
+        return module
+    first, *rest = module.body
+    lines = [*marks, *first.leading_lines]
+    header = [line for line in module.header if not is_mark(line)]
+    return module.with_changes(header=header, body=[first.with_changes(leading_lines=lines), *rest])
+
+
+def _anchor(module: cst.Module, nodes: Sequence[Import]) -> int:
+    """Where in the body the new imports go: at the first old import outside of functions."""
+    for index, statement in enumerate(module.body):
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            continue
+        if any(node in nodes for node in walk(statement)):
+            return index
+    index = 0
+    for position, statement in enumerate(module.body):
+        if _is_import(statement):
+            index = position + 1
+        elif position > 0 or not _is_docstring(statement):
+            break
+        else:
+            index = 1
+    return index
+
+
+_GONE: Final = cst.Pass()
+"""Stands where a line was removed, until its comments have gone to their new place."""
+
+
+class _Pruner(cst.CSTTransformer):
+    """Takes imports out; at module level a line that has nothing left becomes ``_GONE``."""
+
+    def __init__(self, removed: Sequence[Imported]) -> None:
+        super().__init__()
+        self.removed: dict[cst.CSTNode, dict[str, Imported]] = {}
+        for each in removed:
+            self.removed.setdefault(each.node, {})[each.local] = each
+
+    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> Any:
+        return self._prune(original_node, updated_node)
+
+    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> Any:
+        return self._prune(original_node, updated_node)
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        # An empty block is written as `pass`.
+        return updated_node.with_changes(body=_without_gone(updated_node.body))
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine:
+        if not updated_node.body:
+            return updated_node.with_changes(body=[_GONE])
+        # The last statement of a line has no semicolon.
+        last = updated_node.body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+        if len(updated_node.body) == len(original_node.body):
+            return updated_node
+        return updated_node.with_changes(body=[*updated_node.body[:-1], last])
+
+    def _prune(self, original: Import, updated: Import) -> Any:
+        gone = self.removed.get(original)
+        if gone is None:
+            return updated
+        if isinstance(updated.names, cst.ImportStar):
+            return cst.RemoveFromParent()
+        kept = []
+        for alias in updated.names:
+            old = gone.get(alias.evaluated_alias or alias.evaluated_name)
+            if old is None:
+                kept.append(alias)
+            elif old.instead is not None:
+                kept.append(alias.with_changes(name=cst.Name(old.instead)))
+        if not kept:
+            return cst.RemoveFromParent()
+        in_parentheses = isinstance(updated, cst.ImportFrom) and updated.lpar
+        last = updated.names[-1].comma if in_parentheses else cst.MaybeSentinel.DEFAULT
+        kept[-1] = kept[-1].with_changes(comma=last)
+        return updated.with_changes(names=kept)
+
+
+def _is_gone(statement: object) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and statement.body[0] is _GONE
+
+
+def _without_gone(body: Sequence[Any]) -> list[Any]:
+    """Statements without the removed lines, whose comments go to the next statement."""
+    found: list[Any] = []
+    carried: list[cst.EmptyLine] = []
+    gone = False
+    for statement in body:
+        if _is_gone(statement):
+            gone = True
+            carried += statement.leading_lines
+            comment = statement.trailing_whitespace.comment
+            if comment is not None:
+                carried.append(cst.EmptyLine(comment=comment))
+            continue
+        lines = list(statement.leading_lines)
+        if any(line.comment for line in carried):
+            lines = [*carried, *lines]
+        elif gone and not found:
+            lines = _without_space(lines)
+        elif not lines:
+            lines = carried
+        statement = statement.with_changes(leading_lines=lines) if gone else statement
+        carried, gone = [], False
+        found.append(statement)
+    return found
+
+
+def _without_space(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Without the empty lines it begins with."""
+    return list(itertools.dropwhile(lambda line: line.comment is None, lines))
+
+
+def _bound_by(assignment: object) -> cst.CSTNode | None:
+    return getattr(assignment, "node", None)
+
+
+def _is_referred_to(scope: Scope, node: cst.CSTNode, name: str) -> bool:
+    return any(
+        assignment.references
+        for assignment in scope.assignments
+        if isinstance(assignment, ImportAssignment)
+        and assignment.node is node
+        and assignment.name == name
+    )
+
+
+def _star_is_used(names: Names, module: str) -> bool:
+    return any(
+        names.star_of(node) == module for node in walk(names.module) if isinstance(node, cst.Name)
+    )
+
+
+def _import_lines(file: FileContext) -> tuple[list[Any], list[Any]]:
+    """The new imports: of Python's own modules, and of others, this package last."""
+    own: list[Any] = []
+    others: list[Any] = []
+    ordered = sorted(file.imports.items(), key=lambda item: ("cudnn_compat" in item[0], item))
+    for qualified, local in ordered:
+        is_own = qualified.partition(".")[0] in sys.stdlib_module_names
+        (own if is_own else others).append(_import_line(qualified, local))
+    return own, others
+
+
+def _with_own(head: list[Any], own: list[Any], tail: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Puts imports of Python's own modules behind such imports, or above the other imports."""
+    if not own:
+        return head, tail
+    start = len(head)
+    while start and _is_import(head[start - 1]) and not _is_future(head[start - 1]):
+        start -= 1
+    place = start
+    for index in range(start, len(head)):
+        if _is_own(head[index]):
+            place = index + 1
+    after = [*head[place:], *tail]
+    behind_own = place > start
+    if after and not behind_own:
+        own[0] = own[0].with_changes(leading_lines=after[0].leading_lines)
+        after[0] = after[0].with_changes(leading_lines=())
+    if after and _is_import(after[0]) and not after[0].leading_lines:
+        after[0] = _spaced(after[0], 1)
+    return [*head[:place], *own], after
+
+
+def _is_future(statement: Any) -> bool:
+    small = statement.body[0]
+    return isinstance(small, cst.ImportFrom) and imported_module(small) == "__future__"
+
+
+def _is_own(statement: Any) -> bool:
+    """Whether it imports modules of Python's own."""
+    small = statement.body[-1]
+    if isinstance(small, cst.ImportFrom):
+        modules = [imported_module(small)]
+    else:
+        modules = [alias.evaluated_name for alias in small.names]
+    return all(module.partition(".")[0] in sys.stdlib_module_names for module in modules)
+
+
+def _import_line(qualified: str, local: str) -> cst.SimpleStatementLine:
+    package, _, name = qualified.rpartition(".")
+    alias = "" if local == name else f" as {local}"
+    start = f"from {package} import" if package else "import"
+    return cst.ensure_type(cst.parse_statement(f"{start} {name}{alias}"), cst.SimpleStatementLine)
+
+
+def _is_import(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(small, (cst.Import, cst.ImportFrom)) for small in statement.body
+    )
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    return (
+        isinstance(statement, cst.SimpleStatementLine)
+        and isinstance(statement.body[0], cst.Expr)
+        and isinstance(statement.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
+    )
+
+
+def _space_above(statement: cst.CSTNode) -> int:
+    """Empty lines that the style guide wants."""
+    return 2 if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) else 1
+
+
+def _spaced(statement: Any, wanted: int) -> Any:
+    """The statement with at least so many empty lines above it and its comments."""
+    lines = list(statement.leading_lines)
+    empty = 0
+    while empty < len(lines) and lines[empty].comment is None:
+        empty += 1
+    more = [cst.EmptyLine(indent=False) for _ in range(wanted - empty)]
+    return statement.with_changes(leading_lines=[*more, *lines])

@@ -1,0 +1,43 @@
+"""What the other files of a program tell about one, read quickly."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import warnings
+from collections.abc import Mapping
+
+__all__ = ["Outline", "outline"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outline:
+    """What one file takes from others.
+
+    Attributes:
+        imported: names that it imports, by the last part of the module they come from.
+        attributes: every attribute that it names.
+    """
+
+    imported: Mapping[str, frozenset[str]]
+    attributes: frozenset[str]
+
+
+def outline(source: bytes) -> Outline:
+    """The outline of a file; an empty one where it is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the file's own oddities
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return Outline({}, frozenset())
+    imported: dict[str, frozenset[str]] = {}
+    attributes = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            last = (node.module or "").rpartition(".")[2]
+            names = {alias.name for alias in node.names}
+            imported[last] = imported.get(last, frozenset()) | names
+        elif isinstance(node, ast.Attribute):
+            attributes.add(node.attr)
+    return Outline(imported, frozenset(attributes))
