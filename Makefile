@@ -22,15 +22,17 @@ INPUTS := pyproject.toml constraints.txt cudnn_compat/_version.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint gpu bench cudnn8 chainer clean
+.PHONY: help demo test lint gpu bench cudnn8 chainer browser clean
 
 help:
 	@echo "make demo   install into $(VENV), train a small model with a program for the old API"
 	@echo "make test   install the tools too, then lint, type-check and run all tests"
 	@echo "make lint   the checks of 'make test' without the tests"
+	@echo "make release VERSION=X.Y.Z  make its wheel and snapshot (docs/releasing.md)"
 	@echo "make bench  time the NumPy engine against PyTorch, and old calls against new ones"
 	@echo "make cudnn8 unpack cuDNN 8.9 into $(VENV)/cudnn8 (1 GB), so that its tests are not skipped"
 	@echo "make chainer install Chainer 7.8.1 into $(VENV)/chainer, so that its tests are not skipped"
+	@echo "make browser install Chromium (Debian, as root), so that the tests of pages are not skipped"
 	@echo "make gpu    run all checks with $(PYTHON) as it is, write a dated record to $(OUT)"
 	@echo "make clean  remove $(VENV), caches and builds"
 
@@ -47,7 +49,7 @@ lint: $(VENV)/.cudnn
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/cudnn-compat bench --engine numpy --parts grid
 	$(BIN)/python benchmarks/legacy_overhead.py
 
 # On a GPU machine, Python and its CUDA packages are usually there and must stay as they are. A part
@@ -61,6 +63,23 @@ cudnn8: $(VENV)/cudnn8/nvidia/cudnn/include/cudnn.h
 # Beside the main environment and not in it: what Chainer asks for is old.
 chainer: $(VENV)/chainer/.installed
 
+# Debian's, with apt (120 MB): PyPI has drivers of browsers, and no browser.
+browser:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then \
+	    echo "chromium and chromedriver are here"; \
+	elif ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
+	    echo "install chromium and chromedriver by other means: this needs apt-get, and root"; \
+	elif ! { apt-get -q update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get -q install -y --no-install-recommends chromium chromium-driver; } >/dev/null; then \
+	    echo "apt-get could not install chromium, so the tests of pages will be skipped"; \
+	fi
+
+# Writes nothing unless the version may make the changes that were made since the last release.
+.PHONY: release
+release: $(VENV)/.dev
+	@test -n '$(VERSION)' || { echo 'which version? make release VERSION=X.Y.Z'; exit 2; }
+	$(BIN)/python scripts/release.py '$(VERSION)'
+
 clean:
 	rm -rf $(VENV) .nox build dist .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
 	rm -rf .import_linter_cache
@@ -73,7 +92,7 @@ $(VENV)/.demo: $(VENV)/.build
 
 $(VENV)/.dev: $(VENV)/.build
 	@echo "installing PyTorch and the tools, which takes minutes the first time ..."
-	$(PIP_SELF) '.[test,peers,cli]' --group dev
+	$(PIP_SELF) '.[test,peers,cli,migrate,plots]' --group dev
 	@touch $@
 
 # The real cuDNN runs without a GPU as far as descriptors and errors. Two wheels of it would write to

@@ -16,8 +16,23 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 OPTIONS = {
     "run": {"-m", "--report", "--quiet"},
     "info": {"--json"},
-    "matrix": {"--json", "--select", "--failed"},
+    "matrix": {"--json", "--only", "--brief", "--failed", "--merge", "--html"},
+    "bench": {
+        "--only",
+        "--quick",
+        "--rounds",
+        "--engine",
+        "--parts",
+        "--threads",
+        "--budget",
+        "--json",
+        "--plot",
+        "--from",
+        "--markdown",
+    },
     "explain": {"--all"},
+    "tuning": {"--json", "--clear", "--add"},
+    "migrate": {"--diff", "--check", "--write", "--quiet"},
 }
 
 
