@@ -31,6 +31,8 @@ os.environ.setdefault("CUDNN_COMPAT_DEPRECATIONS", "ignore")
 from cudnn_compat.legacy.cupy import cudnn, libcudnn  # noqa: E402 - found by the line above
 
 MODES = {"tanh": 1, "lstm": 2, "gru": 3}
+WARM_UP = 16
+"""Calls that are not timed: a shape that comes back is recorded as a graph in one of the first."""
 ROUND_SECONDS = 0.02
 
 
@@ -124,7 +126,7 @@ def microseconds(call: Callable[[], Any], rounds: int, wait: Callable[[], Any]) 
         wait()
         return (time.perf_counter() - start) / calls
 
-    for _ in range(3):
+    for _ in range(WARM_UP):
         once = timed(1)
     calls = max(1, round(ROUND_SECONDS / once))
     return 1e6 * statistics.median(timed(calls) for _ in range(rounds))
