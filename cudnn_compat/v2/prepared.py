@@ -7,6 +7,7 @@ as in a loop over steps, goes straight to the engine.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from cudnn_compat.spec import RNNSpec
 
 __all__ = ["Prepared", "recall", "remember", "result_shapes", "signature"]
 
-_MOST = 1024
+_MOST = 256
 
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
@@ -71,10 +72,11 @@ def recall(key: Hashable) -> Prepared | None:
 
 
 def remember(key: Hashable, prepared: Prepared) -> None:
-    """Remember a call that has passed all checks."""
-    if len(_calls) >= _MOST:
-        _calls.clear()
+    """Remember a call that has passed all checks; of many, the first is forgotten."""
     _calls[key] = prepared
+    if len(_calls) > _MOST:
+        with contextlib.suppress(Exception):  # another thread was quicker
+            del _calls[next(iter(_calls))]
 
 
 def result_shapes(spec: RNNSpec, x: Array, batch: int) -> Shapes:

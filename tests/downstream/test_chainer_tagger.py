@@ -60,7 +60,10 @@ def test_the_tagger_imports_and_learns_on_the_cpu(run: Run) -> None:
     assert "cudnn: False\n" in done.stdout
     first, *_, last = losses(done.stdout)
     assert last < 0.8 * first
-    assert "made no old calls" in done.stderr
+    # Where there is CuPy, Chainer asks the library for its version when it is imported.
+    old = set(re.findall(r"^CC\d+  (\S+)", done.stderr, re.MULTILINE))
+    assert old <= {"cudnn_compat.legacy.cupy.libcudnn.getVersion"}
+    assert ("made no old calls" in done.stderr) == (not old)
     assert "cudnn-compat: numpy.sctypes: made anew" in done.stderr
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.engines.choose import cudnn_engine
+from tests.engine import Engine
 from tests.engines.networks import Data
 from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
 
@@ -36,7 +37,12 @@ each_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
+def nothing_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    import cupy
+
+    given = getattr(request.node, "callspec", None)
+    if given is not None and "spec" in given.params:
+        Engine("cudnn", cupy).needs(given.params["spec"].dtype)
     v2.clear_plans()
     yield
     v2.clear_plans()
