@@ -37,7 +37,6 @@ def test_a_version_works_if_nothing_failed_with_it(matrix: Matrix) -> None:
         "NumPy 2.0": "works",
         "NumPy 2.4": "1 failed",
         "CuPy 13.6": "works",
-        "CuPy 14": "not tested here",
         "CuPy 14.1": "1 failed",
         "cuDNN 8.9.7": "works",
         "cuDNN 9.0.0": "works",
@@ -198,7 +197,7 @@ def test_both_pages_tell_which_cudnn_has_which_function(page: Path, write: Write
 
 
 def test_the_page_of_the_project_is_what_its_records_say(tmp_path: Path) -> None:
-    folders = sorted((DOCS / "records" / "matrix").glob("*"))
+    folders = sorted(each for each in (DOCS / "records" / "matrix").glob("*") if each.is_dir())
     paths = sorted(folders[-1].glob("*.json")) if folders else []
     if not paths:
         pytest.skip("docs/records/matrix has no record yet: `nox -s matrix` makes them")

@@ -122,12 +122,21 @@ def versions(matrix: Matrix) -> dict[str, list[Version]]:
             version = record.gpu if part == "gpu" else _asked(record, part)
             if version is not None:
                 members.setdefault(version, []).append(record)
+        _leave_out_what_was_asked_and_is_there(members)
         if members:
             found[NAMES.get(part, "GPU")] = [
                 Version(name, _together(matrix, members[name]), tuple(r.id for r in members[name]))
                 for name in sorted(members, key=version_order)
             ]
     return found
+
+
+def _leave_out_what_was_asked_and_is_there(members: dict[str, list[Record]]) -> None:
+    """"14" of an environment that could not be made says nothing where 14.2 was tested."""
+    tested = {name for name, records in members.items() if any(each.tested for each in records)}
+    for name in set(members) - tested:
+        if any(each.startswith(f"{name}.") for each in tested):
+            del members[name]
 
 
 def _asked(record: Record, name: str) -> str | None:
