@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import Any
 
@@ -103,6 +104,16 @@ def check_all(cupy: Any, spec: v2.RNNSpec, lengths: Any, layout: str = "time_maj
     check(spec, run.backward(), wanted)
 
 
+def long_batch(spec: v2.RNNSpec, lengths: tuple[int, ...]) -> tuple[Data, Arrays]:
+    """Data without initial states, and its outputs in float64, not from the slow reference."""
+    data = draw(spec, lengths).without("hx", "cx")
+    data = data.replace(w=(data.w / np.sqrt(spec.hidden_size / 4)).astype(data.w.dtype))
+    exact = dataclasses.replace(spec, dtype="float64")
+    w, x = (array.astype("float64") for array in (data.w, data.x))
+    out = v2.rnn_forward(exact, w, x, training=False, engine="numpy")
+    return data, dict(zip(OUTPUTS, out, strict=True))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("lengths", [EQUAL, RAGGED], ids=["equal", "ragged"])
 @pytest.mark.parametrize("cell", ["tanh", "lstm", "gru"])
@@ -124,6 +135,24 @@ def test_hidden_sizes_of_one_block_and_of_clusters_are_right(
 def test_batches_of_few_and_of_many_sequences_are_right(cupy: Any, batch: int) -> None:
     lengths = tuple(np.random.default_rng(batch).integers(0, 5, batch).tolist())
     check_all(cupy, spec_of("lstm", 96, bidirectional=True), (*lengths, 4))
+
+
+@pytest.mark.parametrize(
+    ("cell", "hidden", "batch"),
+    [("tanh", 256, 70), ("lstm", 200, 16), ("lstm", 256, 16), ("lstm", 320, 8), ("gru", 320, 16)],
+)
+def test_large_networks_whose_clusters_serve_four_sequences_are_right(
+    cupy: Any, cell: str, hidden: int, batch: int
+) -> None:
+    check_all(cupy, spec_of(cell, hidden, bidirectional=True), (4,) * batch)
+
+
+def test_a_long_batch_of_two_layers_of_two_directions_is_right(cupy: Any) -> None:
+    spec, lengths = spec_of("lstm", 256, num_layers=2, bidirectional=True), (512,) * 16
+    data, wanted = long_batch(spec, lengths)
+    for training in (False, True):
+        run = Run(cupy, spec, data, lengths, "time_major")
+        check(spec, run.forward(training=training), wanted)
 
 
 @pytest.mark.parametrize("bias", ["none", "input", "recurrent"])
@@ -237,5 +266,39 @@ def test_threads_on_streams_of_their_own_do_not_disturb_each_other(cupy: Any) ->
     for thread in threads:
         thread.start()
     for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_network_in_the_background_does_not_disturb_a_long_batch(cupy: Any) -> None:
+    spec, lengths = spec_of("lstm", 256, num_layers=2, bidirectional=True), (64,) * 16
+    other = spec_of("lstm", 128, num_layers=2)
+    data, wanted = long_batch(spec, lengths)
+    begun, enough = threading.Event(), threading.Event()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+                small = draw(other, EQUAL)
+                while not enough.is_set():
+                    run = Run(cupy, other, small, EQUAL, "time_major")
+                    run.forward(training=True)
+                    run.backward()
+                    stream.synchronize()
+                    begun.set()
+        except BaseException as error:
+            failures.append(error)
+            begun.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert begun.wait(300)
+        run = Run(cupy, spec, data, lengths, "time_major")
+        for _ in range(20):
+            check(spec, run.forward(training=False), wanted)
+    finally:
+        enough.set()
         thread.join()
     assert not failures

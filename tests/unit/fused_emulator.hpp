@@ -5,6 +5,8 @@
 // machine.cu. Slow, and strict where a GPU is not: what is sent has to be aligned, barriers are
 // armed once for each phase, and who waits too long is reported.
 #pragma once
+// Some compilers check by themselves that longjmp goes up the stack; here it goes to another one.
+#undef _FORTIFY_SOURCE
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -42,10 +44,12 @@ static Index blockDim, gridDim;
 
 namespace emulator {
 
+constexpr int STACK = 128 << 10;
+
 struct Fiber {
     ucontext_t context;
     jmp_buf jump;
-    std::vector<char> stack = std::vector<char>(128 << 10);
+    std::unique_ptr<char[]> stack{new char[STACK]};  // not cleared: little of it is ever touched
     bool started = false, done = false;
     Index index;
     const u32* watched = nullptr;  // what the fiber waits for to change
@@ -98,8 +102,8 @@ inline void run_block(int at_rank, Index at, int threads, unsigned seed) {
         Fiber& fiber = *own.fibers.back();
         fiber.index = Index{i % blockDim.x, i / blockDim.x, 0};
         getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.data();
-        fiber.context.uc_stack.ss_size = fiber.stack.size();
+        fiber.context.uc_stack.ss_sp = fiber.stack.get();
+        fiber.context.uc_stack.ss_size = STACK;
         makecontext(&fiber.context, entry, 0);
     }
     clusters_meeting->arrive_and_wait();

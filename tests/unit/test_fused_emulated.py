@@ -159,8 +159,10 @@ class Cupy:
         return Module(self._folder, code, options)
 
 
-def plain(blocks: int, lanes: int, per_thread: int, chunk: int, threads: int) -> Blocks:
-    return Blocks(blocks, lanes, per_thread, chunk, 1, 32, threads)
+def plain(
+    blocks: int, lanes: int, per_thread: int, chunk: int, threads: int, hidden: int = 32
+) -> Blocks:
+    return Blocks(blocks, lanes, per_thread, chunk, 1, hidden, threads)
 
 
 def tensor(hidden: int, blocks: int, threads: int) -> Blocks:
@@ -180,6 +182,10 @@ CASES = {
         v2.RNNSpec("tanh", 3, 32, math="full", num_layers=2),
         (plain(2, 8, 4, 4, 32), plain(2, 8, 4, 4, 64)),
     ),
+    "lstm, eight blocks, four sequences, two layers of two directions": (
+        v2.RNNSpec("lstm", 3, 64, math="full", num_layers=2, bidirectional=True),
+        (plain(8, 16, 2, 4, 64, hidden=64), plain(8, 8, 4, 4, 128, hidden=64)),
+    ),
     "lstm in float16 on tensor cores": (
         v2.RNNSpec("lstm", 4, 64, dtype="float16"),
         (tensor(64, 4, 128), tensor(64, 4, 128)),
@@ -187,35 +193,68 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_kernels_are_right_on_an_emulation_of_cuda(
-    case: tuple[v2.RNNSpec, tuple[Blocks, Blocks]], tmp_path: Path, monkeypatch: Any
-) -> None:
-    spec, cuts = case
+LENGTHS = (3, 0, 4, 2, 1, 4, 3)
+"""At each place of a chunk some sequence has two steps or more, so that the h of every place is
+multiplied once it was sent."""
+
+
+class Run:
+    """A forward, and in training a backward, on the emulation."""
+
+    def __init__(
+        self, folder: Path, spec: v2.RNNSpec, lengths: tuple[int, ...], layout: str
+    ) -> None:
+        self.cupy, self.spec, self.lengths, self.layout = Cupy(folder), spec, lengths, layout
+        data = draw(spec, lengths, layout=layout)
+        self.data = data.replace(w=(data.w / np.sqrt(spec.hidden_size / 4)).astype(data.w.dtype))
+
+    def __call__(self, cuts: tuple[Blocks, ...] | None, *, training: bool) -> dict[str, Any]:
+        spec, data, batch = self.spec, self.data, len(self.lengths)
+        given = {name: put(array) for name, array in vars(data).items()}
+        sequences = make_sequences(self.layout, data.x.shape, lengths=self.lengths)
+        network = FusedNetwork(self.cupy, 0, spec, batch, training=training)  # type: ignore[arg-type]
+        network.cuts = cuts or network.cuts
+        rows, state = network.rows(sequences), spec.state_shape(batch)
+        w, x, hx, cx = (given[name] for name in ("w", "x", "hx", "cx"))
+        y, hy = empty((*data.x.shape[:-1], spec.output_size), spec.dtype), empty(state, spec.dtype)
+        cy, dcx = (empty(state, spec.dtype) if spec.has_cell else None for _ in range(2))
+        reserve = empty((network.reserve_bytes(sequences),), "uint8") if training else None
+        network.forward(rows, w, x, hx, cx, y=y, hy=hy, cy=cy, reserve=reserve)
+        outputs = dict(zip(OUTPUTS, (y, hy, cy), strict=True))
+        if not training:
+            return outputs
+        dx, dhx, dw = empty(data.x.shape, spec.dtype), empty(state, spec.dtype), put(0 * data.w)
+        gradients = {name: given[name] for name in ("dy", "dhy", "dcy")}
+        network.backward_data(rows, w, cx, reserve, **gradients, dx=dx, dhx=dhx, dcx=dcx)
+        network.backward_weights(rows, x, reserve, dw=dw)
+        return outputs | dict(zip(GRADIENTS, (dx, dhx, dcx, dw), strict=True))
+
+    def check(self, got: dict[str, Any]) -> None:
+        """Against the slow reference in float64."""
+        spec, wanted = self.spec, expected(self.spec, self.data, self.lengths, layout=self.layout)
+        for name, value in got.items():
+            if value is not None:
+                what = "output" if name in OUTPUTS else "gradient"
+                bound = tolerance(spec.dtype, spec.math, engine="cudnn", what=what)
+                assert largest(value, wanted[name]) <= bound * scale(wanted[name]), name
+
+
+@pytest.fixture(autouse=True)
+def _emulated(monkeypatch: Any) -> None:
     monkeypatch.setattr(kernels, "_kernels", {})
     monkeypatch.setattr(products, "_cublas", lambda _: Blas())
-    lengths, layout = (3, 0, 4, 1, 2), "packed"
-    data = draw(spec, lengths, layout=layout)
-    data = data.replace(w=(data.w / np.sqrt(spec.hidden_size / 4)).astype(data.w.dtype))
-    given = {name: put(array) for name, array in vars(data).items()}
-    sequences = make_sequences(layout, data.x.shape, lengths=lengths)
-    network = FusedNetwork(Cupy(tmp_path), 0, spec, len(lengths), training=True)  # type: ignore[arg-type]
-    network.cuts = cuts
-    rows, state = network.rows(sequences), spec.state_shape(len(lengths))
-    w, x, hx, cx = (given[name] for name in ("w", "x", "hx", "cx"))
-    y, hy = empty((*data.x.shape[:-1], spec.output_size), spec.dtype), empty(state, spec.dtype)
-    cy, dcx = (empty(state, spec.dtype) if spec.has_cell else None for _ in range(2))
-    reserve = empty((network.reserve_bytes(sequences),), "uint8")
-    network.forward(rows, w, x, hx, cx, y=y, hy=hy, cy=cy, reserve=reserve)
-    dx, dhx, dw = empty(data.x.shape, spec.dtype), empty(state, spec.dtype), put(0 * data.w)
-    gradients = {name: given[name] for name in ("dy", "dhy", "dcy")}
-    network.backward_data(rows, w, cx, reserve, **gradients, dx=dx, dhx=dhx, dcx=dcx)
-    network.backward_weights(rows, x, reserve, dw=dw)
 
-    wanted = expected(spec, data, lengths, layout=layout)
-    got = dict(zip(OUTPUTS + GRADIENTS, (y, hy, cy, dx, dhx, dcx, dw), strict=True))
-    for name, value in got.items():
-        if value is not None:
-            what = "output" if name in OUTPUTS else "gradient"
-            bound = tolerance(spec.dtype, spec.math, engine="cudnn", what=what)
-            assert largest(value, wanted[name]) <= bound * scale(wanted[name]), name
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_kernels_are_right_on_an_emulation_of_cuda(
+    case: tuple[v2.RNNSpec, tuple[Blocks, Blocks]], tmp_path: Path
+) -> None:
+    spec, cuts = case
+    run = Run(tmp_path, spec, LENGTHS, "packed")
+    run.check(run(cuts, training=True))
+
+
+def test_a_cut_that_is_chosen_for_a_large_network_is_right_in_inference(tmp_path: Path) -> None:
+    spec = v2.RNNSpec("lstm", 8, 256, num_layers=2, bidirectional=True, math="full")
+    run = Run(tmp_path, spec, (4,) * 16, "time_major")
+    run.check(run(None, training=False))

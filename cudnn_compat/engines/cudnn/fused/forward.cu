@@ -212,7 +212,7 @@ extern "C" __global__ void
 #pragma unroll
                     for (int s = 0; s < 4; ++s)
                         all[s] = __float_as_uint(
-                            __shfl_sync(FULL, h[n][s % M], lane + (s - s0) / M * DUP));
+                            __shfl_sync(FULL, h[n][s % M], lane + (s / M - s0 / M) * DUP));
                     send_to_all(all, place_in_h[0]);
                 } else {
 #pragma unroll
