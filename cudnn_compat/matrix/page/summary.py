@@ -132,7 +132,7 @@ def versions(matrix: Matrix) -> dict[str, list[Version]]:
 
 
 def _leave_out_what_was_asked_and_is_there(members: dict[str, list[Record]]) -> None:
-    """ "14" of an environment that could not be made says nothing where 14.2 was tested."""
+    """What was asked for, as "14", where it could not be made and 14.2 was tested."""
     tested = {name for name, records in members.items() if any(each.tested for each in records)}
     for name in set(members) - tested:
         if any(each.startswith(f"{name}.") for each in tested):
