@@ -47,3 +47,14 @@ def matrix(session: nox.Session) -> None:
     `nox -s matrix`, `nox -s matrix -- --ci`, `nox -s matrix -- 'python-3.12-*'`.
     """
     session.run(sys.executable, "scripts/matrix_environments.py", *session.posargs)
+
+
+@nox.session(python=False)
+def downstream(session: nox.Session) -> None:
+    """What other people wrote against the old APIs: scripts/downstream_table.py.
+
+    The script makes an environment for each, and tells what cannot be had here:
+    `nox -s downstream`, `nox -s downstream -- --json FILE 'Chainer*'`. docs/downstream.md says
+    where the checkouts come from.
+    """
+    session.run(sys.executable, "scripts/downstream.py", *session.posargs)
