@@ -33,7 +33,9 @@ def find_sources(paths: Iterable[Path]) -> Iterator[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _is_skipped(Path(place, name)))
-        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+        found = (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+        # A dangling link is told; a pipe would be waited for.
+        yield from (path for path in found if path.is_file() or not path.exists())
 
 
 def _is_skipped(folder: Path) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 import libcst as cst
 from libcst.metadata import ImportAssignment
 
+from cudnn_compat.migrate.imports import first_place
 from cudnn_compat.migrate.names import Names
 
 __all__ = ["FileContext"]
@@ -123,10 +124,17 @@ class FileContext:
             line = self.names.parents[assignment.node]
             if self.names.parents[line] is not self.names.module:
                 continue
+            # Not one below the place where definitions go.
+            if not self._is_early(line):
+                continue
             means = {each.name for each in assignment.get_qualified_names_for(assignment.name)}
             if means == {qualified} and self._bound_once(assignment.name):
                 return assignment.name
         return None
+
+    def _is_early(self, line: object) -> bool:
+        body = self.names.module.body
+        return next(i for i, each in enumerate(body) if each is line) < first_place(self.names)
 
     def _bound_once(self, name: str) -> bool:
         bound = [

@@ -6,15 +6,17 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import libcst as cst
 from libcst.metadata import ImportAssignment, MetadataWrapper, Scope
 
-from cudnn_compat.migrate.definitions import Definition
-from cudnn_compat.migrate.file_context import FileContext
 from cudnn_compat.migrate.marks import is_mark
 from cudnn_compat.migrate.names import OLD_MODULES, Names, canonical, imported_module, walk
+
+if TYPE_CHECKING:
+    from cudnn_compat.migrate.definitions import Definition
+    from cudnn_compat.migrate.file_context import FileContext
 
 __all__ = ["Imported", "finish", "imports_of"]
 
@@ -47,7 +49,7 @@ class Imported:
         return self.qualified, self.local
 
 
-def imports_of(names: Names) -> Iterator[Imported]:
+def imports_of(names: Names, defined: Collection[str] = ()) -> Iterator[Imported]:
     """Everything that a file imports; of ``import *`` only that of old modules."""
     for node in walk(names.module):
         if not isinstance(node, (cst.Import, cst.ImportFrom)):
@@ -58,7 +60,7 @@ def imports_of(names: Names) -> Iterator[Imported]:
         if isinstance(node.names, cst.ImportStar):
             module = imported_module(node)
             if module in OLD_MODULES:
-                yield Imported(node, module, "*", _star_is_used(names, module), True)
+                yield Imported(node, module, "*", _star_is_used(names, module, defined), True)
             continue
         prefix = f"{imported_module(node)}." if isinstance(node, cst.ImportFrom) else ""
         for alias in node.names:
@@ -87,9 +89,9 @@ def finish(
         keep: keys of imports to keep whether used or not: those that were not used before.
     """
     module = _with_marks_at_first_statement(module)
-    found = list(imports_of(Names(MetadataWrapper(module, unsafe_skip_copy=True))))
     # What is defined here now is imported no more.
     defined = set(file.definitions.values())
+    found = list(imports_of(Names(MetadataWrapper(module, unsafe_skip_copy=True)), defined))
     removed = [
         each
         for each in found
@@ -154,6 +156,15 @@ def _anchor(module: cst.Module, nodes: Sequence[Import]) -> int:
         else:
             index = 1
     return index
+
+
+def first_place(names: Names) -> int:
+    """Where in the body of a file definitions go: behind the imports at the first old one."""
+    body = names.module.body
+    end = _anchor(names.module, [each.node for each in imports_of(names) if each.old])
+    while end < len(body) and _is_import(body[end]):
+        end += 1
+    return end
 
 
 _GONE: Final = cst.Pass()
@@ -262,9 +273,11 @@ def _is_referred_to(scope: Scope, node: cst.CSTNode, name: str) -> bool:
     )
 
 
-def _star_is_used(names: Names, module: str) -> bool:
+def _star_is_used(names: Names, module: str, defined: Collection[str]) -> bool:
     return any(
-        names.star_of(node) == module for node in walk(names.module) if isinstance(node, cst.Name)
+        names.star_of(node) == module
+        for node in walk(names.module)
+        if isinstance(node, cst.Name) and node.value not in defined
     )
 
 

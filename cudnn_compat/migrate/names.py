@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import libcst as cst
 from libcst.metadata import (
@@ -231,6 +232,13 @@ class Names:
         assignments = list(scope[first])
         if not assignments:
             return self._from_star(first, rest)
+        if all(isinstance(each.scope, GlobalScope) for each in assignments):
+            module = self._torn.get(first)
+            if module is not None:
+                qualified = canonical(".".join([module, first, *rest]))
+                assert qualified is not None
+                doubt = f"{first} has more than one meaning in this file"
+                return Use(qualified, ROWS.get(qualified), doubt)
         found = {each.name for each in scope.get_qualified_names_for(node)}
         is_above = not found
         if is_above:
@@ -268,9 +276,70 @@ class Names:
     def star_of(self, node: cst.Name) -> str | None:
         """The module whose ``import *`` gives this name; None where something else does."""
         scope = self.scopes.get(node)
-        if scope is None or self.contexts.get(node) is None or list(scope[node.value]):
+        if scope is None or self.contexts.get(node) is None:
             return None
+        bound = list(scope[node.value])
+        if bound:
+            own = not all(isinstance(each.scope, GlobalScope) for each in bound)
+            return None if own else self._torn.get(node.value)
         return next((each for each in self._stars if node.value in public_names(each)), None)
+
+    @functools.cached_property
+    def _torn(self) -> dict[str, str]:
+        """Names of an old ``import *`` that the file binds as well, and the module of the star.
+
+        Without those that the file certainly has of its own: bound once, by a statement of the
+        module's body below the star, and read only below that.
+        """
+        torn = {}
+        scopes = [scope for scope in self.all_scopes if isinstance(scope, GlobalScope)]
+        for module in self._stars:
+            stars = [
+                self._order[node]
+                for node in self._order
+                if isinstance(node, cst.ImportFrom)
+                and isinstance(node.names, cst.ImportStar)
+                and imported_module(node) == module
+            ]
+            for name in public_names(module):
+                bound = [one for scope in scopes for one in scope.assignments if one.name == name]
+                if not bound or self._are_the_same(bound, module, name):
+                    continue
+                if not self._is_own(name, bound, max(stars)):
+                    torn[name] = module
+        return torn
+
+    def _are_the_same(self, bound: list[Any], module: str, name: str) -> bool:
+        """Whether all that binds a name imports what the star gives too."""
+        wanted = canonical(f"{module}.{name}")
+        return all(
+            isinstance(each, ImportAssignment)
+            and {canonical(one.name) for one in each.get_qualified_names_for(name)} == {wanted}
+            for each in bound
+        )
+
+    def _is_own(self, name: str, bound: list[Any], star: int) -> bool:
+        if len(bound) != 1:
+            return False
+        statement = bound[0].node
+        while (above := self.parents.get(statement)) is not None and above is not self.module:
+            if isinstance(above, cst.BaseCompoundStatement | cst.BaseSuite):
+                return False
+            statement = above
+        if above is None or isinstance(
+            statement, cst.For | cst.While | cst.If | cst.Try | cst.With
+        ):
+            return False
+        place = self._order[statement]
+        return place > star and all(
+            self._order[node] > place
+            for node in self._order
+            if isinstance(node, cst.Name)
+            and node.value == name
+            and self.contexts.get(node) is not None
+            and (scope := self.scopes.get(node)) is not None
+            and all(isinstance(each.scope, GlobalScope) for each in scope[name])
+        )
 
     def _from_star(self, first: str, rest: list[str]) -> Use | None:
         for module in self._stars:

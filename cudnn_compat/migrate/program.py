@@ -81,7 +81,11 @@ def migrate_program(sources: Mapping[str, bytes]) -> dict[str, Migrated]:
     attributes = attributes_of(each.module for each in rewritten.values())
     attributes.update(*(each.attributes for each in outlines))
     for path, each in rewritten.items():
-        results[path] = _finish(sources[path], each, attributes, exported[path])
+        source = sources[path]
+        try:
+            results[path] = _finish(source, each, attributes, exported[path])
+        except UnicodeError as error:  # a file's encoding may lack what is written into it
+            results[path] = Migrated(source, source, error=_in_words(error))
     return results
 
 
@@ -118,14 +122,26 @@ def _finish(
         for each in imports_of(names)
         if not each.used or each.local in names.listed_in_all | exported
     }
-    module = cst.parse_module(rewritten.module.bytes)
-    after = finish(module, rewritten.file, definitions, unused).bytes
+    module = cst.parse_module(_bytes(rewritten.module))
+    after = _bytes(finish(module, rewritten.file, definitions, unused))
     # Positions are those of the tree without marks: count the marked lines above.
     offsets = _lines_without_marks(source)
     findings = tuple(
         dataclasses.replace(each, line=offsets[each.line - 1]) for each in rewritten.findings
     )
     return Migrated(source, after, findings)
+
+
+def _bytes(module: cst.Module) -> bytes:
+    """The text in the file's own encoding, which may lack the three dots of reasons.
+
+    Raises:
+        UnicodeError: it lacks something else.
+    """
+    try:
+        return module.bytes
+    except UnicodeEncodeError:
+        return module.code.replace("…", "...").encode(module.encoding)
 
 
 def _lines_without_marks(source: bytes) -> list[int]:

@@ -6,6 +6,7 @@ Markdown, so that the two cannot tell different things.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -125,9 +126,20 @@ def versions(matrix: Matrix) -> dict[str, list[Version]]:
         _leave_out_what_was_asked_and_is_there(members)
         if members:
             found[NAMES.get(part, "GPU")] = [
-                Version(name, _together(matrix, members[name]), tuple(r.id for r in members[name]))
+                Version(
+                    name,
+                    _as_far(part, members[name], _together(matrix, members[name])),
+                    tuple(r.id for r in members[name]),
+                )
                 for name in sorted(members, key=version_order)
             ]
+    return found
+
+
+def _as_far(part: str, records: list[Record], found: Answer) -> Answer:
+    """What serves a GPU alone says more than it shows where no GPU was."""
+    if part in ("cupy", "cudnn") and found.status == "works" and not any(r.gpu for r in records):
+        return dataclasses.replace(found, text="works as far as it goes without a GPU")
     return found
 
 
