@@ -106,6 +106,13 @@ PARTS = (
     ),
     Part("golden", "recorded results, bit for bit", 120, script="scripts/gpu_golden.py"),
     Part(
+        "matrix",
+        "every public name, on every engine",
+        120,
+        script="scripts/gpu_matrix.py",
+        keeps_logs=True,
+    ),
+    Part(
         "sanitizer",
         "compute-sanitizer",
         270,
