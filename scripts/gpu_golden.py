@@ -26,7 +26,7 @@ SEED = 1234
 """Of the recorded dropout case."""
 
 TO_BE_EXACT = ("float32", "float64")
-"""Of these every case is expected bit for bit (issue 3)."""
+"""Of these every case is expected bit for bit."""
 
 
 def arrays_of(engine: str, case: Any, math: str) -> Iterator[tuple[str, Any, Any]]:
