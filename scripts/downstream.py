@@ -32,6 +32,7 @@ from downstream_table import PROGRAMS
 from gpu_process import run_limited
 from gpu_record import new_record
 from matrix_environments import FORGOTTEN
+from places import without_places
 
 STATUSES = ("passed", "failed", "not run here")
 SCRIPTS = ROOT / "scripts"
@@ -129,13 +130,13 @@ def run(program: Program, device: str, no_gpu: str | None, cache: Path | None) -
         else:
             python, versions = make_environment(program.packages, cache, gpu=device == "gpu")
     except NotHere as error:
-        return row | {"status": "not run here", "reason": without_folders(str(error), {})}
+        return row | {"status": "not run here", "reason": without_places(str(error))}
     row["versions"] = versions
     with tempfile.TemporaryDirectory(prefix="downstream-") as work:
         places = {"checkout": str(checkout), "scripts": str(SCRIPTS), "work": work}
         found, wrong = run_in(Path(work), program, device, python, places, cache is None)
     if wrong:
-        row["wrong"] = [without_folders(each, places) for each in wrong]
+        row["wrong"] = [without_places(each, places) for each in wrong]
     row["found"] = found
     row["status"] = "failed" if wrong else "passed"
     row["seconds"] = round(time.monotonic() - start, 1)
@@ -208,13 +209,6 @@ def environment_variables(work: Path, keep_path: bool) -> dict[str, str]:
 def last_lines(text: str) -> list[str]:
     """What a program said last."""
     return [line[:300] for line in text.splitlines() if line.strip()][-TOLD_OF_A_FAILURE:]
-
-
-def without_folders(text: str, places: Mapping[str, str]) -> str:
-    """The folders of this machine say nothing to a reader."""
-    for name, place in {**places, "prefix": sys.prefix, "tree": str(ROOT)}.items():
-        text = text.replace(place, f"<{name}>")
-    return text.replace(str(Path.home()), "~")
 
 
 if __name__ == "__main__":

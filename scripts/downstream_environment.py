@@ -9,7 +9,8 @@ from pathlib import Path
 
 import matrix_environments
 from downstream_program import Packages
-from matrix_environments import PIP, ROOT, NotHere, call
+from matrix_environments import PIP, NotHere, call
+from places import ROOT
 
 __all__ = ["CACHE", "ROOT", "NotHere", "make_environment", "this_python"]
 

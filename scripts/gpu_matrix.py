@@ -14,14 +14,15 @@ import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from places import ROOT, without_places
+
 sys.path.insert(0, str(ROOT))  # the package need not be installed
 
-from cudnn_compat.environment import collect  # noqa: E402
-from cudnn_compat.matrix.document import as_json  # noqa: E402
-from cudnn_compat.matrix.format import to_text  # noqa: E402
-from cudnn_compat.matrix.rows import all_rows  # noqa: E402
-from cudnn_compat.matrix.run import run_row, why_not_here  # noqa: E402
+from cudnn_compat.environment import collect
+from cudnn_compat.matrix.document import as_json
+from cudnn_compat.matrix.format import to_text
+from cudnn_compat.matrix.rows import all_rows
+from cudnn_compat.matrix.run import run_row, why_not_here
 
 
 def main() -> int:
@@ -35,7 +36,9 @@ def main() -> int:
     document = as_json([run_row(row, missing) for row in all_rows()], facts, brief=True)
     if options.logs:
         options.logs.mkdir(parents=True, exist_ok=True)
-        (options.logs / "matrix.json").write_text(to_text(document), encoding="utf-8")
+        (options.logs / "matrix.json").write_text(
+            without_places(to_text(document)), encoding="utf-8"
+        )
     failed = [row for row in document["rows"] if row["status"] == "failed"]
     result = {"summary": document["summary"], "failed": failed}
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -32,6 +32,7 @@ from typing import Any
 from gpu_junit import merged
 from gpu_page import as_markdown
 from gpu_parts import PARTS, ROOT, Part, Setting, run_part
+from places import without_places
 
 SOURCES = ("cudnn_compat", "tests", "scripts", "benchmarks", "examples")
 RECORDS = ROOT / "docs" / "records"
@@ -129,7 +130,7 @@ def write(record: Record, target: Path) -> None:
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     for path, content in ((target, text), (target.with_suffix(".md"), as_markdown(record))):
         fresh = path.with_name(path.name + ".new")
-        fresh.write_text(content, encoding="utf-8")
+        fresh.write_text(without_places(content), encoding="utf-8")
         fresh.replace(path)
 
 

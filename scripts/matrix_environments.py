@@ -26,11 +26,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from places import ROOT, without_places
+
 sys.path.insert(0, str(ROOT))
 
-from cudnn_compat.matrix.environments import CI, requirements, select  # noqa: E402
-from cudnn_compat.matrix.format import Combination, not_tested, to_text  # noqa: E402
+from cudnn_compat.matrix.environments import CI, requirements, select
+from cudnn_compat.matrix.format import Combination, not_tested, to_text
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "cudnn-compat", "matrix")
 CUDNN = "nvidia-cudnn-cu12"
@@ -129,18 +130,10 @@ def run(combination: Combination, cache: Path, wheel: Path) -> dict[str, Any]:
     )
     if not file.exists():
         raise NotHere(f"the matrix did not run: {last_line(done.stderr)}")
-    text = without_places(file.read_text(encoding="utf-8"), cache)
+    text = without_places(file.read_text(encoding="utf-8"), {"cache": cache})
     document: dict[str, Any] = json.loads(text)
     document["combination"] |= dataclasses.asdict(combination)
     return document
-
-
-def without_places(text: str, cache: Path) -> str:
-    """The folders of this machine say nothing to a reader."""
-    places = {cache: "<cache>", Path(sys.prefix): "<prefix>", ROOT: "<tree>", Path.home(): "~"}
-    for place, name in places.items():
-        text = text.replace(str(place), name)
-    return text
 
 
 def make_environment(combination: Combination, cache: Path, wheel: Path) -> Path:

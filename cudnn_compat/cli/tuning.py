@@ -17,6 +17,7 @@ from cudnn_compat.engines.tuning import (
     merge_tuning,
     read_tuning,
     tuning_file,
+    way_name,
 )
 
 __all__ = ["tuning"]
@@ -47,25 +48,22 @@ def tuning(as_json: bool, clear: bool, add: Path | None) -> None:
         clear_tuning()
     if add is not None and not merge_tuning(add):
         raise click.UsageError(f"{add} holds nothing that cudnn-compat has learnt")
-    best = read_tuning()
+    known = read_tuning()
     if as_json:
-        click.echo(json.dumps({"file": str(path), "best": best}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps({"file": str(path), "best": known}, indent=2, ensure_ascii=False))
         return
     console = make_console()
     where_it_is = f"{path}{'' if path.exists() else ' (not there)'}"
     console.print(where_it_is, soft_wrap=True, markup=False)
-    for where, shapes in best.items():
+    for where, shapes in known.items():
         table = Table(title=escape(where), title_justify="left", box=None, pad_edge=False)
         table.add_column("T×B×I×H", overflow="fold")
         table.add_column("best")
         table.add_column("µs", overflow="fold")
         for shape, entry in shapes.items():
-            table.add_row(*map(escape, (shape, _way(entry), _times(entry))))
+            best = way_name(entry["algo"], entry["graph"])
+            table.add_row(*map(escape, (shape, best, _times(entry))))
         console.print(table)
-
-
-def _way(entry: dict[str, Any]) -> str:
-    return f"{entry['algo']}{'+graph' if entry['graph'] else ''}"
 
 
 def _times(entry: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "read_tuning",
     "tuning_file",
     "tuning_is_on",
+    "way_name",
 ]
 
 VARIABLE: Final = "CUDNN_COMPAT_TUNING"
@@ -86,6 +87,11 @@ def read_tuning(path: Path | None = None) -> Best:
         for where, shapes in best.items()
         if isinstance(shapes, dict)
     }
+
+
+def way_name(algo: str, graph: bool) -> str:
+    """An algorithm, called plainly or replayed as a graph: ``"standard"``, ``"standard+graph"``."""
+    return f"{algo}+graph" if graph else algo
 
 
 def clear_tuning() -> None:

@@ -14,7 +14,7 @@ from importlib.resources import files
 import libcst as cst
 
 from cudnn_compat.migrate.file_context import FileContext
-from cudnn_compat.migrate.names import walk
+from cudnn_compat.migrate.syntax import walk
 
 __all__ = ["build"]
 

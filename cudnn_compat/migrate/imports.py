@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import libcst as cst
 from libcst.metadata import ImportAssignment, MetadataWrapper, Scope
 
+from cudnn_compat.migrate.known import OLD_MODULES, canonical
 from cudnn_compat.migrate.marks import is_mark
-from cudnn_compat.migrate.names import OLD_MODULES, Names, canonical, imported_module, walk
+from cudnn_compat.migrate.names import Names
+from cudnn_compat.migrate.pruning import is_gone, pruned, without_gone, without_space
+from cudnn_compat.migrate.syntax import imported_module, walk
 
 if TYPE_CHECKING:
     from cudnn_compat.migrate.definitions import Definition
@@ -98,21 +100,21 @@ def finish(
         if each.key not in keep and (not each.used or (each.old and each.local in defined))
     ]
     anchor = _anchor(module, [each.node for each in found if each.old])
-    changed = module.visit(_Pruner(removed))
-    head, tail = _without_gone(changed.body[:anchor]), list(changed.body[anchor:])
+    changed = pruned(module, removed)
+    head, tail = without_gone(changed.body[:anchor]), list(changed.body[anchor:])
     own, others = _import_lines(file)
     if others and tail:
         # What stood at the old import stands at what comes in its place.
         first = tail[0]
         above = [line for line in first.leading_lines if not is_mark(line)]
         others[0] = others[0].with_changes(leading_lines=above)
-        if _is_gone(first):
+        if is_gone(first):
             line = cst.ensure_type(tail.pop(0), cst.SimpleStatementLine)
             others[-1] = others[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
         else:
             marks = [line for line in first.leading_lines if is_mark(line)]
             tail[0] = first.with_changes(leading_lines=marks)
-    head, tail = _with_own(head, own, [*others, *_without_gone(tail)])
+    head, tail = _with_own(head, own, [*others, *without_gone(tail)])
     end = 0
     while end < len(tail) and _is_import(tail[end]):
         end += 1
@@ -125,7 +127,7 @@ def finish(
         rest[0] = _spaced(rest[0], max(_space_above(rest[0]), _space_above(new[-1])))
     body = [*head, *imports, *new, *rest]
     if new and body[0] is new[0]:
-        body[0] = body[0].with_changes(leading_lines=_without_space(body[0].leading_lines))
+        body[0] = body[0].with_changes(leading_lines=without_space(body[0].leading_lines))
     return changed.with_changes(body=body)
 
 
@@ -165,98 +167,6 @@ def first_place(names: Names) -> int:
     while end < len(body) and _is_import(body[end]):
         end += 1
     return end
-
-
-_GONE: Final = cst.Pass()
-"""Stands where a line was removed, until its comments have gone to their new place."""
-
-
-class _Pruner(cst.CSTTransformer):
-    """Takes imports out; at module level a line that has nothing left becomes ``_GONE``."""
-
-    def __init__(self, removed: Sequence[Imported]) -> None:
-        super().__init__()
-        self.removed: dict[cst.CSTNode, dict[str, Imported]] = {}
-        for each in removed:
-            self.removed.setdefault(each.node, {})[each.local] = each
-
-    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> Any:
-        return self._prune(original_node, updated_node)
-
-    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> Any:
-        return self._prune(original_node, updated_node)
-
-    def leave_IndentedBlock(
-        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
-    ) -> cst.IndentedBlock:
-        # An empty block is written as `pass`.
-        return updated_node.with_changes(body=_without_gone(updated_node.body))
-
-    def leave_SimpleStatementLine(
-        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.SimpleStatementLine:
-        if not updated_node.body:
-            return updated_node.with_changes(body=[_GONE])
-        # The last statement of a line has no semicolon.
-        last = updated_node.body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-        if len(updated_node.body) == len(original_node.body):
-            return updated_node
-        return updated_node.with_changes(body=[*updated_node.body[:-1], last])
-
-    def _prune(self, original: Import, updated: Import) -> Any:
-        gone = self.removed.get(original)
-        if gone is None:
-            return updated
-        if isinstance(updated.names, cst.ImportStar):
-            return cst.RemoveFromParent()
-        kept = []
-        for alias in updated.names:
-            old = gone.get(alias.evaluated_alias or alias.evaluated_name)
-            if old is None:
-                kept.append(alias)
-            elif old.instead is not None:
-                kept.append(alias.with_changes(name=cst.Name(old.instead)))
-        if not kept:
-            return cst.RemoveFromParent()
-        in_parentheses = isinstance(updated, cst.ImportFrom) and updated.lpar
-        last = updated.names[-1].comma if in_parentheses else cst.MaybeSentinel.DEFAULT
-        kept[-1] = kept[-1].with_changes(comma=last)
-        return updated.with_changes(names=kept)
-
-
-def _is_gone(statement: object) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and statement.body[0] is _GONE
-
-
-def _without_gone(body: Sequence[Any]) -> list[Any]:
-    """Statements without the removed lines, whose comments go to the next statement."""
-    found: list[Any] = []
-    carried: list[cst.EmptyLine] = []
-    gone = False
-    for statement in body:
-        if _is_gone(statement):
-            gone = True
-            carried += statement.leading_lines
-            comment = statement.trailing_whitespace.comment
-            if comment is not None:
-                carried.append(cst.EmptyLine(comment=comment))
-            continue
-        lines = list(statement.leading_lines)
-        if any(line.comment for line in carried):
-            lines = [*carried, *lines]
-        elif gone and not found:
-            lines = _without_space(lines)
-        elif not lines:
-            lines = carried
-        statement = statement.with_changes(leading_lines=lines) if gone else statement
-        carried, gone = [], False
-        found.append(statement)
-    return found
-
-
-def _without_space(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    """Without the empty lines it begins with."""
-    return list(itertools.dropwhile(lambda line: line.comment is None, lines))
 
 
 def _bound_by(assignment: object) -> cst.CSTNode | None:

@@ -5,11 +5,8 @@ libcst knows scopes, imports and aliases; ``import *`` it does not follow, so th
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import importlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import libcst as cst
 from libcst.metadata import (
@@ -24,84 +21,13 @@ from libcst.metadata import (
     ScopeProvider,
 )
 
-from cudnn_compat.legacy.names import MODULES, LegacyName
+from cudnn_compat.legacy.names import LegacyName
 from cudnn_compat.legacy.table import TABLE
+from cudnn_compat.migrate.known import OLD_MODULES, ROWS, Use, canonical, public_names
+from cudnn_compat.migrate.stars import torn_names
+from cudnn_compat.migrate.syntax import dotted, imported_module, walk
 
-__all__ = [
-    "OLD_MODULES",
-    "ROWS",
-    "Names",
-    "Use",
-    "canonical",
-    "imported_module",
-    "public_names",
-    "walk",
-]
-
-_CUPY = "cudnn_compat.legacy.cupy"
-
-OLD_MODULES = {
-    "cudnn_compat.legacy": "cudnn_compat.legacy",
-    _CUPY: _CUPY,
-    f"{_CUPY}.constants": f"{_CUPY}.libcudnn",
-    **{theirs: ours for ours, all_theirs in MODULES.items() for theirs in all_theirs},
-    **{ours: ours for ours in MODULES},
-}
-"""Each module that old names are imported from, and the module of their rows."""
-
-ROWS = {row.old: row for row in TABLE}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Use:
-    """An expression that is an old name, or may be one.
-
-    Attributes:
-        qualified: the old name in full, as the table has it; or a module of old names.
-        row: its row; None where the table has none.
-        doubt: why it is not certain; empty where it is.
-    """
-
-    qualified: str
-    row: LegacyName | None
-    doubt: str = ""
-
-    @property
-    def name(self) -> str:
-        """The last part."""
-        return self.row.name if self.row else self.qualified.rpartition(".")[2]
-
-    @property
-    def is_module(self) -> bool:
-        """Whether this is a whole module of old names."""
-        return self.qualified in OLD_MODULES
-
-
-def canonical(qualified: str) -> str | None:
-    """An imported name as the table has it; None where it is no old name or module of such."""
-    if qualified in OLD_MODULES:
-        return OLD_MODULES[qualified]
-    module = qualified
-    while "." in module:
-        module = module.rpartition(".")[0]
-        if module in OLD_MODULES:
-            rest = qualified.removeprefix(module)
-            ours = OLD_MODULES[module] + rest
-            if module == f"{_CUPY}.constants" and ours not in ROWS:
-                return qualified
-            return ours
-    return None
-
-
-@functools.cache
-def public_names(module: str) -> frozenset[str]:
-    """What ``from MODULE import *`` gives, for the name as it stands in the program."""
-    ours = "cudnn_compat.legacy.cupy.constants" if module.endswith(".constants") else None
-    ours = ours or OLD_MODULES[module]
-    loaded = importlib.import_module(ours)
-    listed = getattr(loaded, "__all__", None)
-    names = listed if listed is not None else [n for n in vars(loaded) if not n.startswith("_")]
-    return frozenset(names)
+__all__ = ["Names"]
 
 
 class Names:
@@ -286,60 +212,8 @@ class Names:
 
     @functools.cached_property
     def _torn(self) -> dict[str, str]:
-        """Names of an old ``import *`` that the file binds as well, and the module of the star.
-
-        Without those that the file certainly has of its own: bound once, by a statement of the
-        module's body below the star, and read only below that.
-        """
-        torn = {}
-        scopes = [scope for scope in self.all_scopes if isinstance(scope, GlobalScope)]
-        for module in self._stars:
-            stars = [
-                self._order[node]
-                for node in self._order
-                if isinstance(node, cst.ImportFrom)
-                and isinstance(node.names, cst.ImportStar)
-                and imported_module(node) == module
-            ]
-            for name in public_names(module):
-                bound = [one for scope in scopes for one in scope.assignments if one.name == name]
-                if not bound or self._are_the_same(bound, module, name):
-                    continue
-                if not self._is_own(name, bound, max(stars)):
-                    torn[name] = module
-        return torn
-
-    def _are_the_same(self, bound: list[Any], module: str, name: str) -> bool:
-        """Whether all that binds a name imports what the star gives too."""
-        wanted = canonical(f"{module}.{name}")
-        return all(
-            isinstance(each, ImportAssignment)
-            and {canonical(one.name) for one in each.get_qualified_names_for(name)} == {wanted}
-            for each in bound
-        )
-
-    def _is_own(self, name: str, bound: list[Any], star: int) -> bool:
-        if len(bound) != 1:
-            return False
-        statement = bound[0].node
-        while (above := self.parents.get(statement)) is not None and above is not self.module:
-            if isinstance(above, cst.BaseCompoundStatement | cst.BaseSuite):
-                return False
-            statement = above
-        if above is None or isinstance(
-            statement, cst.For | cst.While | cst.If | cst.Try | cst.With
-        ):
-            return False
-        place = self._order[statement]
-        return place > star and all(
-            self._order[node] > place
-            for node in self._order
-            if isinstance(node, cst.Name)
-            and node.value == name
-            and self.contexts.get(node) is not None
-            and (scope := self.scopes.get(node)) is not None
-            and all(isinstance(each.scope, GlobalScope) for each in scope[name])
-        )
+        """See :func:`.stars.torn_names`."""
+        return torn_names(self, self._stars)
 
     def _from_star(self, first: str, rest: list[str]) -> Use | None:
         for module in self._stars:
@@ -357,10 +231,11 @@ class Names:
         node = getattr(assignment, "node", None)
         if not isinstance(self.scopes.get(node), GlobalScope):  # type: ignore[arg-type]
             return False
-        return self._order[star] > self._order[node]
+        return self.order[star] > self.order[node]
 
     @functools.cached_property
-    def _order(self) -> dict[object, int]:
+    def order(self) -> dict[object, int]:
+        """Where each node stands in the file."""
         return {node: index for index, node in enumerate(walk(self.module))}
 
     def _find_stars(self) -> tuple[list[str], list[str]]:
@@ -374,24 +249,3 @@ class Names:
                     self._star_nodes.append(node)
                 (ours if module in OLD_MODULES else others).append(module)
         return ours, others
-
-
-def dotted(node: cst.CSTNode) -> str:
-    """``a.b.c`` as text; empty for anything else than names and dots."""
-    if isinstance(node, cst.Attribute):
-        before = dotted(node.value)
-        return f"{before}.{node.attr.value}" if before else ""
-    return node.value if isinstance(node, cst.Name) else ""
-
-
-def imported_module(node: cst.ImportFrom) -> str:
-    """The module of ``from MODULE import …``, with the dots of a relative one."""
-    name = "" if node.module is None else dotted(node.module)
-    return "." * len(node.relative) + name
-
-
-def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A node and everything in it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)

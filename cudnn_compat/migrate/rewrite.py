@@ -12,10 +12,12 @@ from libcst.metadata import ExpressionContext, MetadataWrapper, PositionProvider
 from cudnn_compat.migrate.file_context import FileContext
 from cudnn_compat.migrate.finding import Finding
 from cudnn_compat.migrate.imports import imports_of
+from cudnn_compat.migrate.known import ROWS, Use, canonical
 from cudnn_compat.migrate.marks import add_mark
-from cudnn_compat.migrate.names import ROWS, Names, Use, canonical, walk
+from cudnn_compat.migrate.names import Names
 from cudnn_compat.migrate.rule import Answer, CallSite, Left, Rule, Site, Statements
 from cudnn_compat.migrate.rules import RULES
+from cudnn_compat.migrate.syntax import walk
 from cudnn_compat.migrate.verdicts import EXPORTED, Verdicts
 
 __all__ = ["Rewriter", "Rewritten", "rewrite"]

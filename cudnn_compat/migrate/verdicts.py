@@ -10,7 +10,7 @@ from libcst.metadata import CodeRange
 
 from cudnn_compat.migrate.file_context import FileContext
 from cudnn_compat.migrate.finding import Finding
-from cudnn_compat.migrate.names import Use
+from cudnn_compat.migrate.known import Use
 from cudnn_compat.migrate.rules import RULES
 
 __all__ = ["EXPORTED", "Verdicts"]

@@ -72,10 +72,10 @@ def check_named(spec: RNNSpec, *, ragged: bool) -> None:
 def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     """How ``shape`` may be computed: first guesses, best first, and what may be faster than they.
 
-    STANDARD, which does everything, is the last guess. ``math="full"`` is STANDARD's alone: the
-    persistent kernels approximate tanh, and are 5e-4 off. The rules are what one H200 showed
-    (docs/performance.md); no way is named that could take much longer than the guess, because each
-    is tried on a call of the caller's.
+    STANDARD, which does everything, is the last guess. Of the library's algorithms ``math="full"``
+    is STANDARD's alone: the persistent kernels approximate tanh, and are 5e-4 off. The rules are
+    what one H200 showed (docs/performance.md); no way is named that could take much longer than the
+    guess, because each is tried on a call of the caller's.
     """
     spec, graph = shape.spec, _graph_is_good(shape)
     if spec.algo != "auto":

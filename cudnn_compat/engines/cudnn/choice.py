@@ -15,6 +15,7 @@ from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
 from cudnn_compat.engines.cudnn.plan import CudnnPlan, Shape, ShapedPlan
 from cudnn_compat.engines.cudnn.trial import Trial
+from cudnn_compat.engines.tuning import way_name
 
 __all__ = ["Choice", "Way"]
 
@@ -39,8 +40,8 @@ class Way:
 
     @property
     def name(self) -> str:
-        """``"standard"``, ``"standard+graph"``."""
-        return f"{self.algo}+graph" if self.graph else self.algo
+        """See :func:`cudnn_compat.engines.tuning.way_name`."""
+        return way_name(self.algo, self.graph)
 
 
 class _Candidate:
