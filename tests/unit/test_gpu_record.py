@@ -224,7 +224,7 @@ def test_an_unknown_part_is_refused(gpu_record: ModuleType) -> None:
     with pytest.raises(SystemExit):
         gpu_record.parse(["--parts", "tests,gold"])
     chosen = gpu_record.parse(["--without", "bench,soak,chainer"]).parts
-    names = ["tests", "golden", "sanitizer", "dialect", "chainer_train", "memory"]
+    names = ["tests", "golden", "matrix", "sanitizer", "dialect", "chainer_train", "memory"]
     assert [each.name for each in chosen] == names
 
 
@@ -232,7 +232,7 @@ def test_what_measures_time_or_memory_runs_alone_and_after_the_others(
     gpu_record: ModuleType,
 ) -> None:
     parts = gpu_record.parse([]).parts
-    together = ["tests", "golden", "sanitizer", "chainer"]
+    together = ["tests", "golden", "matrix", "sanitizer", "chainer"]
     alone = ["bench", "dialect", "chainer_train", "soak", "memory"]
     assert [each.name for each in parts if not each.alone] == together
     assert [each.name for each in parts if each.alone] == alone
