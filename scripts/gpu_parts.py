@@ -129,10 +129,10 @@ PARTS = (
     Part(
         "bench",
         "against PyTorch and the library's own calls",
-        200,
+        330,
         alone=True,
         script="scripts/gpu_bench.py",
-        arguments=("--budget", "150"),
+        arguments=("--budget", "280"),
     ),
     Part(
         "dialect",

@@ -192,7 +192,7 @@ def _tasks(
         )
         if settings.engine == "cudnn":
             pace = dataclasses.replace(pace, round_ms=min(pace.round_ms, 5))
-        for point in scaling.points():
+        for point in scaling.coarse_first():
 
             def swept(point: scaling.Point = point) -> list[Row]:
                 return scaling.rows_of_point(point, stand, pace)
@@ -206,4 +206,5 @@ def _sum_up(record: Record) -> None:
     if "grid" in parts:
         parts["grid"]["geometric_mean"] = grid_rows.geometric_means(parts["grid"]["rows"])
     if "scaling" in parts:
-        parts["scaling"]["cliffs"] = scaling.cliffs(parts["scaling"]["rows"])
+        rows = scaling.in_order(parts["scaling"]["rows"])
+        parts["scaling"] |= {"rows": rows, "cliffs": scaling.cliffs(rows)}

@@ -13,7 +13,7 @@ from cudnn_compat.bench.grid_rows import rows_of
 from cudnn_compat.bench.stands import Stand
 from cudnn_compat.bench.timing import Pace
 
-__all__ = ["AXES", "Point", "cliffs", "points", "rows_of_point"]
+__all__ = ["AXES", "Point", "cliffs", "coarse_first", "in_order", "points", "rows_of_point"]
 
 BASE: Final = Workload("lstm", 100, 16, 256, 256)
 AXES: Final = {
@@ -54,6 +54,17 @@ def points() -> Iterator[Point]:
     for axis, values in AXES.items():
         for value in values:
             yield Point(axis, value)
+
+
+def coarse_first() -> list[Point]:
+    """All of them, every other one of each axis first: a time that runs out leaves no axis out."""
+    return sorted(points(), key=lambda point: AXES[point.axis].index(point.value) % 2)
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows in the order of :func:`points`."""
+    axes = tuple(AXES)
+    return sorted(rows, key=lambda row: (axes.index(row["axis"]), row["value"]))
 
 
 def rows_of_point(point: Point, stand: Stand, pace: Pace) -> list[Row]:

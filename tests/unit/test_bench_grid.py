@@ -7,7 +7,7 @@ import numpy as np
 from cudnn_compat import v2
 from cudnn_compat.bench.first import allowed, new_shapes
 from cudnn_compat.bench.grid import GRID, Workload, grid_of, named
-from cudnn_compat.bench.scaling import AXES, BASE, cliffs, points
+from cudnn_compat.bench.scaling import AXES, BASE, cliffs, coarse_first, in_order, points
 
 
 def test_names_tell_workloads_apart_and_are_found_with_either_cross() -> None:
@@ -92,3 +92,22 @@ def test_points_that_failed_are_passed_over() -> None:
     rows = swept("T", [(50, 100, 200), (100, 190, 400)])
     rows.insert(1, {"axis": "T", "value": 70, "mode": "inference", "error": "no memory"})
     assert cliffs(rows) == []
+
+
+def test_the_first_half_of_a_sweep_has_every_other_point_of_every_axis() -> None:
+    order = coarse_first()
+    assert sorted(order, key=str) == sorted(points(), key=str)
+    half = order[: (len(order) + len(AXES)) // 2]
+    for axis, values in AXES.items():
+        seen = [point.value for point in half if point.axis == axis]
+        assert set(values[::2]) <= set(seen)
+
+
+def test_rows_of_a_sweep_are_shown_in_the_order_of_their_axis() -> None:
+    rows = [
+        {"axis": point.axis, "value": point.value, "mode": mode}
+        for point in coarse_first()
+        for mode in ("inference", "training")
+    ]
+    wanted = [(p.axis, p.value, mode) for p in points() for mode in ("inference", "training")]
+    assert [(row["axis"], row["value"], row["mode"]) for row in in_order(rows)] == wanted
