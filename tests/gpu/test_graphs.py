@@ -175,6 +175,7 @@ def test_views_and_odd_addresses_are_replayed_too(monkeypatch: pytest.MonkeyPatc
     for _ in range(COMES_BACK):
         for x in (odd, wide):
             assert_same_bytes(as_bytes(train(spec, data.replace(x=x), how)), wanted)
+    assert replays()
 
 
 def test_streams_and_threads_have_graphs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +209,7 @@ def test_threads_may_meet_on_one_stream(monkeypatch: pytest.MonkeyPatch) -> None
     for k, results in enumerate(all_at_once(work, 6)):
         for result in results:
             assert_same_bytes(result, wanted[k])
+    assert replays()
 
 
 def test_backward_may_run_on_another_stream(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +228,7 @@ def test_backward_may_run_on_another_stream(monkeypatch: pytest.MonkeyPatch) -> 
             gradients = v2.rnn_backward(out, data.dy, data.dhy, data.dcy)
             got = as_bytes(dict(zip(("dx", "dhx", "dcx", "dw"), gradients, strict=True)))
         assert_same_bytes(got, {name: wanted[name] for name in got})
+    assert replays()
 
 
 def test_each_replay_draws_fresh_masks_and_the_plain_calls_draw_the_same(
