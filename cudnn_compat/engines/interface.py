@@ -82,6 +82,9 @@ class Engine(Protocol[PlanT]):
     def empty(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
         """An uninitialised array where this engine computes."""
 
+    def zeros(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
+        """An array of zeros where this engine computes."""
+
     def results(
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
     ) -> list[Array | None]:

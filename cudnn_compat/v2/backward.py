@@ -36,8 +36,10 @@ def rnn_backward(
         ArgumentError, DTypeError: a gradient does not fit; names it.
         LibraryError: as in :func:`rnn_forward`. The tape is then of no more use.
     """
-    gradients = rnn_backward_data(out, dy, dhy, dcy)
-    gradients.dw = rnn_backward_weights(out)
+    tape = tape_for(out, "forward")
+    with tape.engine.on(tape.plan.device):  # once for both
+        gradients = rnn_backward_data(out, dy, dhy, dcy)
+        gradients.dw = rnn_backward_weights(out)
     return gradients
 
 
@@ -142,8 +144,7 @@ def rnn_backward_weights(
             target = None
     with tape.engine.on(device):
         if target is None:
-            target = tape.engine.empty(w.shape, spec.dtype, device)
-            target[...] = 0
+            target = tape.engine.zeros(w.shape, spec.dtype, device)
         elif not accumulate:
             target[...] = 0
         tape.claim("data")

@@ -138,7 +138,7 @@ def test_results_for_which_there_is_no_memory_leave_the_forward_as_it_was(
     assert out.reserve_bytes == held
     v2.rnn_backward_data(out, *given_gradients(engine))
     with monkeypatch.context() as patch:
-        patch.setattr(engine_class(out), "empty", no_memory)
+        patch.setattr(engine_class(out), "zeros", no_memory)
         with pytest.raises(MemoryError, match="planted"):
             v2.rnn_backward_weights(out)
     assert np.array_equal(engine.get(v2.rnn_backward_weights(out)), wanted_dw(engine))
@@ -214,16 +214,15 @@ def test_two_threads_that_have_both_passed_the_checks_are_not_both_served(
     out = training_forward(engine)
     if stage == "weights":
         v2.rnn_backward_data(out, *given)
-    original, meeting, met = engine_class(out).empty, threading.Barrier(2), threading.local()
+    taking = "results" if stage == "data" else "zeros"
+    original, meeting = getattr(engine_class(out), taking), threading.Barrier(2)
 
-    def empty(*args: Any, **options: Any) -> Any:
+    def take(*args: Any, **options: Any) -> Any:
         # Memory for results is taken between the checks and the work: here both have passed them.
-        if not hasattr(met, "once"):
-            met.once = True
-            meeting.wait(SOON)
+        meeting.wait(SOON)
         return original(*args, **options)
 
-    monkeypatch.setattr(engine_class(out), "empty", empty)
+    monkeypatch.setattr(engine_class(out), taking, take)
     if stage == "data":
         results = all_at_once(lambda: v2.rnn_backward_data(out, *given), 2)
         monkeypatch.undo()

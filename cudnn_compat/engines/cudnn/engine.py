@@ -103,6 +103,11 @@ class CudnnEngine:
         with Session(device_index(device)) as session:
             return session.xp.empty(shape, numpy_dtype(dtype))
 
+    def zeros(self, shape: tuple[int, ...], dtype: str, device: str = "cuda:0") -> Array:
+        """An array of zeros on the device, which no kernel of CuPy's has to fill."""
+        with Session(device_index(device)) as session:
+            return session.xp.zeros(shape, numpy_dtype(dtype))
+
     def results(
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cuda:0"
     ) -> list[Array | None]:

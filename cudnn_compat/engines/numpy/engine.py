@@ -73,6 +73,10 @@ class NumpyEngine:
         """An uninitialised array."""
         return np.empty(shape, numpy_dtype(dtype))
 
+    def zeros(self, shape: tuple[int, ...], dtype: str, device: str = "cpu") -> Array:
+        """An array of zeros."""
+        return np.zeros(shape, numpy_dtype(dtype))
+
     def results(
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
     ) -> list[Array | None]:
