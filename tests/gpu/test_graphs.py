@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -282,6 +283,38 @@ def test_inside_a_capture_of_the_callers_the_plain_call_is_captured(
     )
     assert_same_bytes(as_bytes({"y": y}), wanted)
     data.x = x
+
+
+@pytest.mark.parametrize("algo", ["standard", "fused"])
+def test_new_lengths_are_refused_in_a_capture_and_known_ones_captured(
+    algo: str,
+) -> None:
+    import cupy
+
+    spec, data, how = problem(
+        SPECS["lstm float32"].replace(algo=algo), (3, 7, 0, 5), layout="packed"
+    )
+    data = on_device(data)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    if algo == "fused":
+        with cupy.cuda.Stream(non_blocking=True):  # compiled, but its lengths are of that stream
+            v2.rnn_forward(spec, data.w, data.x, **how)
+    cupy.cuda.Device().synchronize()
+    with stream, cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
+        stream.begin_capture()
+        with pytest.raises(v2.UnsupportedError, match="once before the capture begins"):
+            v2.rnn_forward(spec, data.w, data.x, **how)
+        stream.end_capture()
+        wanted = v2.rnn_forward(spec, data.w, data.x, **how).y
+        stream.begin_capture()
+        y = v2.rnn_forward(spec, data.w, data.x, **how).y
+        graph = stream.end_capture()
+        v2.clear_plans()
+        gc.collect()
+        cupy.full(4096, 77, "int32")  # where freed lengths would have been
+        graph.launch(stream)
+        stream.synchronize()
+        assert_same_bytes(as_bytes({"y": y}), as_bytes({"y": wanted}))
 
 
 def test_memory_is_bounded_and_released(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from cudnn_compat.arrays import Array, load_cupy
 from cudnn_compat.cudnn.handles import current_handle
 from cudnn_compat.cudnn.library import Library, load
+from cudnn_compat.errors import UnsupportedError
 
 __all__ = [
     "Session",
@@ -21,6 +22,11 @@ __all__ = [
     "device_index",
     "follow",
 ]
+
+_LENGTHS_ARE_SENT = (
+    "the lengths of a batch go to the GPU the first time they come on a stream, which cannot be "
+    "captured; make the same call on this stream once before the capture begins"
+)
 
 _PER_THREAD = 2
 """``cudaStreamPerThread``: one address for a stream of each thread."""
@@ -132,12 +138,43 @@ class Session:
         except Exception:  # the null stream, while another stream captures all that meets it
             return True
 
+    def sent(self, values: np.ndarray) -> Array:
+        """A copy on the device of a batch's lengths, or of indices made of them.
+
+        Raises:
+            UnsupportedError: see :meth:`check_sending`.
+        """
+        self.check_sending()
+        return self.xp.asarray(values)
+
+    def check_sending(self, message: str = _LENGTHS_ARE_SENT) -> None:
+        """Refuse to send anything to the device where the stream is being captured.
+
+        The graph would copy, at each launch, from memory of the host that is gone by then.
+
+        Raises:
+            UnsupportedError: it is captured.
+        """
+        if self.capturing:
+            raise UnsupportedError(message)
+
+    def outlive(self, kept: object) -> None:
+        """Never let go of what has memory that a graph of the caller's will read.
+
+        Without a capture this does nothing.
+        """
+        if self.capturing:
+            _in_graphs.add(kept)
+
     def bytes(self, size: int) -> Array:
         """Uninitialised device memory, uint8; at least one byte, so that it has an address."""
         return self.xp.empty(max(size, 1), _UINT8)
 
 
 _UINT8 = np.dtype("uint8")
+
+_in_graphs: set[object] = set()
+"""What graphs of the caller's read: they have its address, and nobody says when they end."""
 
 
 def follow(session: Session, earlier: Stream) -> None:

@@ -193,7 +193,15 @@ class FusedPlan(ShapedPlan):
     def _rows_of(self, session: Session, sequences: Sequences) -> Rows:
         """Where the rows of these lengths are. What it has on the device is of one stream."""
         key = (sequences.layout, sequences.steps, sequences.lengths, session.stream)
-        return self._rows.get(key, lambda: self._network.rows(sequences))
+        rows = self._rows.get(key, lambda: self._send_rows(session, sequences))
+        if rows.lengths is not None:
+            session.outlive(rows)
+        return rows
+
+    def _send_rows(self, session: Session, sequences: Sequences) -> Rows:
+        if sequences.ragged:
+            session.check_sending()
+        return self._network.rows(sequences)
 
     @contextlib.contextmanager
     def _timed(self, session: Session, stage: str) -> Iterator[None]:

@@ -25,6 +25,11 @@ class Call:
     def __init__(
         self, session: Session, plan: LongPlan, sequences: Sequences, reserve: Array | None
     ) -> None:
+        if plan.spec.bidirectional or sequences.ragged:
+            session.check_sending(
+                "a batch of so many steps, bidirectional or with unequal lengths, sends indices to "
+                "the GPU in every call, which cannot be captured"
+            )
         self.session = session
         self.plan = plan
         self.sequences = sequences

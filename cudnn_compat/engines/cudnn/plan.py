@@ -7,6 +7,8 @@ import dataclasses
 import functools
 from typing import Final
 
+import numpy as np
+
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.descriptors import Descriptor, rnn_data_descriptor, tensor_descriptor
@@ -185,7 +187,10 @@ class CudnnPlan(ShapedPlan):
         if self.ragged or session.library.major < 9:
             # What it has on the device belongs to one stream.
             key = (self.shape, self.algo, sequences.lengths, session.stream)
-            return self._geometries.get(key, lambda: self._describe(session, sequences))
+            found = self._geometries.get(key, lambda: self._describe(session, sequences))
+            if found.moves.nbytes or found.lengths is not None:
+                session.outlive(found)
+            return found
         if self._equal is None:
             self._equal = self._describe(session, sequences)
         return self._equal
@@ -221,7 +226,7 @@ class CudnnPlan(ShapedPlan):
         )
         on_device = None
         if library.major < 9:
-            on_device = session.xp.asarray(lengths, dtype="int32")
+            on_device = session.sent(np.asarray(lengths, "int32"))
         return Geometry(
             moves,
             x,

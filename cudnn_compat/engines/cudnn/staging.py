@@ -103,14 +103,14 @@ def moves_of(session: Session, sequences: Sequences) -> Moves:
         return _NOTHING
     lengths = np.asarray(sequences.lengths)
     empty = np.flatnonzero(lengths == 0)
-    asarray = session.xp.asarray
     rows = kept = None
     if sequences.layout == "packed" and (sequences.order is not None or empty.size):
         order = np.arange(sequences.batch) if sequences.order is None else sequences.order
-        kept = asarray(order[: sequences.batch - empty.size])
+        kept = session.sent(order[: sequences.batch - empty.size])
         if sequences.order is not None:
-            rows = asarray(sequences.rows, dtype="int32" if sequences.total <= INT_MAX else "int64")
-    return Moves(rows, kept, asarray(empty) if empty.size else None)
+            index = "int32" if sequences.total <= INT_MAX else "int64"
+            rows = session.sent(sequences.rows.astype(index, copy=False))
+    return Moves(rows, kept, session.sent(empty) if empty.size else None)
 
 
 def input_array(array: Array) -> Array:
