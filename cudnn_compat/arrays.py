@@ -29,6 +29,7 @@ __all__ = [
     "load_cupy",
     "numpy_dtype",
     "on_device_of",
+    "plain",
     "splits_elements",
 ]
 
@@ -81,6 +82,13 @@ def check_array(name: str, value: object) -> None:
     if hasattr(value, "__dlpack__"):
         hint = f"numpy.from_dlpack({name}) or cupy.from_dlpack({name}), which share its memory"
     raise DTypeError(f"{name} is a {kind}; wanted a NumPy or CuPy array: pass {hint}")
+
+
+def plain(value: Any) -> Any:
+    """A NumPy array of a subclass (``np.matrix``, ``np.memmap``) as a plain view; else as it is."""
+    if type(value) is not np.ndarray and isinstance(value, np.ndarray):
+        return value.view(np.ndarray)
+    return value
 
 
 def array_module(value: Array) -> ModuleType:

@@ -98,7 +98,10 @@ def _identifiers(node: cst.CSTNode) -> Iterator[str]:
 def attributes_of(nodes: Iterable[cst.CSTNode]) -> set[str]:
     """The attributes that are named in them."""
     return {
-        each.attr.value for node in nodes for each in walk(node) if isinstance(each, cst.Attribute)
+        (each.attr if isinstance(each, cst.Attribute) else each.key).value
+        for node in nodes
+        for each in walk(node)
+        if isinstance(each, cst.Attribute | cst.MatchKeywordElement)
     }
 
 

@@ -33,11 +33,22 @@ def outline(source: bytes) -> Outline:
         return Outline({}, frozenset())
     imported: dict[str, frozenset[str]] = {}
     attributes = set()
+    modules: dict[str, str] = {}  # what an attribute may be taken from, and its last part
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             last = (node.module or "").rpartition(".")[2]
             names = {alias.name for alias in node.names}
             imported[last] = imported.get(last, frozenset()) | names
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            modules |= {a.asname or a.name: a.name.rpartition(".")[2] for a in node.names}
         elif isinstance(node, ast.Attribute):
             attributes.add(node.attr)
+        elif isinstance(node, ast.MatchClass):
+            attributes.update(node.kwd_attrs)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            last = modules.get(ast.unparse(node.value))
+            if last is not None:
+                imported[last] = imported.get(last, frozenset()) | {node.attr}
     return Outline(imported, frozenset(attributes))

@@ -119,7 +119,7 @@ class Rewriter(cst.CSTTransformer):
             if qualified is None:
                 continue
             use = Use(qualified, ROWS.get(qualified))
-            if each.local in exported:
+            if each.local in exported or "*" in exported:
                 self.verdicts.left(use, each.node, EXPORTED)
             elif not each.used:
                 self.verdicts.unused(use, each.node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudnn_compat.arrays import Array, is_cupy, splits_elements
+from cudnn_compat.arrays import Array, is_cupy, plain, splits_elements
 from cudnn_compat.checking import check_flag
 from cudnn_compat.errors import ArgumentError
 from cudnn_compat.packed import Packed
@@ -66,6 +66,7 @@ def rnn_backward_data(
     check_gradient("dhy", dhy, out.hy, "hy")
     if out.cy is not None:
         check_gradient("dcy", dcy, out.cy, "cy")
+    dy_array, dhy, dcy = plain(dy_array), plain(dhy), plain(dcy)
     device = tape.plan.device
     if tape.form in ("unbatched", "step"):
         dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))

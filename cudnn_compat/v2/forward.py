@@ -8,6 +8,7 @@ from cudnn_compat.arrays import (
     Array,
     check_array,
     device_of,
+    plain,
 )
 from cudnn_compat.checking import check_flag, check_name
 from cudnn_compat.dropout import DropoutState, check_seed, resolve_seed
@@ -147,6 +148,7 @@ def _checked(
         check_weights(spec, w)
     if cx is not None and not spec.has_cell:
         raise ArgumentError(f"cx was given, but a {spec.cell} has no cell state; pass hx alone")
+    x, hx, cx = plain(x), plain(hx), plain(cx)
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
     runner, device = choose_engine(engine, w), device_of(w)
     shapes = result_shapes(spec, given.x, given.sequences.batch)

@@ -42,6 +42,12 @@ class Network:
         self.params = xp.zeros(v2.weight_size(self.spec), self.spec.dtype)
         self._live = weakref.WeakSet()  # steps that wait for their way back
 
+    def __copy__(self):
+        # It shares the weights, so also the steps that wait for them.
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def __getstate__(self):
         # A copy waits for nobody's way back.
         return self.__dict__ | {"_live": weakref.WeakSet()}

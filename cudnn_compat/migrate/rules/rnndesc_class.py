@@ -45,13 +45,10 @@ class DescriptorClass(Rule):
             args.append(arg)
         if layers is not None and args:
             args[-1] = args[-1].with_changes(comma=site.call.args[-1].comma)
-        if site.subscript is not None:
-            extra = site.expression("f(dtype={dtype})", dtype=site.subscript)
-            args[-1] = args[-1].with_changes(
-                comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-            )
-            args.append(cst.ensure_type(extra, cst.Call).args[0])
-        return site.call.with_changes(func=self.value(site), args=args)
+        func = self.value(site)
+        if site.subscript is not None and not isinstance(func, Left):
+            func = site.call.func.with_changes(value=func)
+        return func if isinstance(func, Left) else site.call.with_changes(func=func, args=args)
 
     def value(self, site: Site) -> Answer:
         """``Network``, where nothing in the file hides its methods."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from cudnn_compat.legacy import modes
 from cudnn_compat.migrate.rule import Answer, CallSite, Left, Rule, Site
 from cudnn_compat.migrate.rules.rnndesc_methods import GROUP, PART
 
@@ -25,6 +26,9 @@ class Modes(Rule):
         assert site.row is not None and site.row.value is not None
         names = site.file.names
         parent = names.parents[site.original]
+        if isinstance(parent, cst.MatchValue):
+            # A bare name would be a pattern that everything matches.
+            return cst.Integer(str(getattr(modes, site.name)))
         call = names.parents.get(parent)
         if isinstance(parent, cst.Arg) and isinstance(call, cst.Call):
             func = call.func.value if isinstance(call.func, cst.Subscript) else call.func

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cudnn_compat.arrays import Array, check_array, device_of
+from cudnn_compat.arrays import Array, check_array, device_of, plain
 from cudnn_compat.engines.choose import choose_engine
 from cudnn_compat.errors import ArgumentError
 from cudnn_compat.legacy.cupy.entry import old_name
@@ -26,6 +26,7 @@ def softmax_forward(x: Array, axis: int, algorithm: int) -> Array:
         A new array of x's shape.
     """
     check_array("x", x)
+    x = plain(x)
     shape = _around(x, axis)
     y = _empty_like(x)
     choose_engine(None, x).softmax_forward(
@@ -42,6 +43,7 @@ def softmax_backward(y: Array, gy: Array, axis: int, algorithm: int) -> Array:
     """The gradient, from the y that forward gave with the same axis and algorithm."""
     check_array("y", y)
     check_array("gy", gy)
+    y, gy = plain(y), plain(gy)
     shape = _around(y, axis)
     if gy.shape != y.shape:
         raise ArgumentError(f"gy has shape {gy.shape}; wanted y's, {y.shape}")
@@ -72,6 +74,7 @@ def activation_forward(x: Array, mode: int, coef: float = 0.0) -> Array:
         CuDNNError: another mode; ``_IDENTITY`` never worked outside a convolution.
     """
     check_array("x", x)
+    x = plain(x)
     y = _empty_like(x)
     choose_engine(None, x).activation_forward(
         x, y=y, function=choice("mode", mode, ACTIVATIONS), coef=coef
@@ -84,6 +87,7 @@ def activation_backward(x: Array, y: Array, gy: Array, mode: int, coef: float = 
     """The gradient, from forward's x and y."""
     for name, array in (("x", x), ("y", y), ("gy", gy)):
         check_array(name, array)
+    x, y, gy = plain(x), plain(y), plain(gy)
     gx = _empty_like(x)
     choose_engine(None, x).activation_backward(
         x, y, gy, dx=gx, function=choice("mode", mode, ACTIVATIONS), coef=coef
