@@ -153,5 +153,10 @@ def read(path: Path) -> Record:
             f"{path.name} has schema {schema!r}; wanted {SCHEMA}, as 'cudnn-compat bench --json' "
             "of this release writes it"
         )
+    missing = {"about", "engine", "settings", "parts"} - set(content)
+    if missing:
+        raise ArgumentError(
+            f"{path.name} is no record of 'cudnn-compat bench': it has no {sorted(missing)[0]!r}"
+        )
     record: Record = content
     return record

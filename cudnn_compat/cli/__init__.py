@@ -18,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: what stands behind ``cudnn-compat``; None takes them from ``sys.argv``.
 
     Raises:
-        SystemExit: always. 2 for wrong usage, or where click or rich are missing.
+        SystemExit: always. 2 for wrong usage, or where click or rich are missing; 1 where nothing
+            can be printed, as on a full disk.
     """
     try:
         import click  # noqa: F401
@@ -32,4 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(2) from None
     from cudnn_compat.cli.app import app
 
-    app.main(args=arguments, prog_name="cudnn-compat")
+    try:
+        app.main(args=arguments, prog_name="cudnn-compat")
+    except OSError as error:
+        print(f"cudnn-compat: {error}", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -6,7 +6,6 @@ import difflib
 import os
 import shutil
 import tempfile
-import tokenize
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -44,19 +43,16 @@ def _is_skipped(folder: Path) -> bool:
 
 
 def print_diff(path: str, before: bytes, after: bytes) -> None:
-    """Print a unified diff, which ``patch -p1`` and ``git apply`` take."""
-    name = Path(path).as_posix().removeprefix("./")
-    old, new = (_text(each).splitlines(keepends=True) for each in (before, after))
-    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
-        click.echo(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False
-        )
+    """Print a unified diff, which ``patch -p1`` and ``git apply`` take.
 
-
-def _text(source: bytes) -> str:
-    """Source code in its own encoding."""
-    encoding, _ = tokenize.detect_encoding(BytesIO(source).readline)
-    return source.decode(encoding)
+    It is made of the files' own bytes: whatever their encoding, it fits them.
+    """
+    name = os.fsencode(Path(path).as_posix().removeprefix("./"))
+    old, new = (BytesIO(each).readlines() for each in (before, after))
+    lines = difflib.diff_bytes(difflib.unified_diff, old, new, b"a/" + name, b"b/" + name)
+    for line in lines:
+        ended = line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
+        click.echo(ended, nl=False)
 
 
 def write_over(path: Path, content: bytes) -> None:

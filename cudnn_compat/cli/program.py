@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import importlib.machinery
+import io
 import os
+import pkgutil
 import runpy
 import sys
 import threading
+import types
 import zipfile
 from collections.abc import Sequence
 from types import TracebackType
@@ -27,10 +32,10 @@ class NothingToRun(Exception):
 def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     """Run a file, or a module, as ``__main__``.
 
-    ``sys.argv`` and ``sys.path[0]`` are set as for ``python PROGRAM`` or ``python -m PROGRAM``, and
-    stay so: what the program left behind (threads, exit handlers) may still use them. While a file
-    runs, ``sys.argv[0]`` is its absolute path, as ``__file__`` is. An exception that ends the
-    program is shown as Python shows it, without the frames above the program's.
+    ``sys.argv``, ``sys.path[0]`` and, of a file, the module ``__main__`` are set as for ``python
+    PROGRAM`` or ``python -m PROGRAM``, and stay so: what the program left behind (threads, exit
+    handlers) may still use them. An exception that ends the program is shown as Python shows it,
+    without the frames above the program's.
 
     Args:
         program: path of a file, folder or zip file; with ``module`` the name of a module.
@@ -51,9 +56,10 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     try:
         if module:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            # Python makes __file__ of __main__ absolute.
+        elif _folder(program) == os.path.realpath(program):
             runpy.run_path(os.path.abspath(program), run_name="__main__")
+        else:
+            _run_file(os.path.abspath(program))
     except SystemExit as stop:
         status = _status(stop)
     except BaseException as error:
@@ -65,6 +71,25 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     return status
+
+
+def _run_file(path: str) -> None:
+    """Run a file of source or byte code in a new ``__main__``, which stays.
+
+    :func:`runpy.run_path` takes it away when the file has ended, though not all threads have.
+    """
+    main = types.ModuleType("__main__")
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    vars(main).update(
+        __file__=path, __builtins__=builtins, __cached__=None, __loader__=loader, __spec__=None
+    )
+    with io.open_code(path) as file:
+        code = pkgutil.read_code(file)
+    if code is None:
+        with io.open_code(path) as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    sys.modules["__main__"] = main
+    exec(code, vars(main))
 
 
 def _folder(program: str) -> str:

@@ -102,7 +102,7 @@ def run(
             raise click.ClickException(str(error)) from None
         cupy_s_own = state() == "cupy has its own"
     found = old_calls(recorder.calls)
-    if not quiet:
+    if not quiet and sys.stderr is not None and not sys.stderr.closed:
         print_report(found, program)
         if cupy_s_own:
             click.echo("cudnn-compat: this CuPy has a cupy.cudnn of its own: it was used", err=True)

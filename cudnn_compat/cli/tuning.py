@@ -45,7 +45,10 @@ def tuning(as_json: bool, clear: bool, add: Path | None) -> None:
         click.echo(json.dumps({"file": None, "best": {}}) if as_json else f"off, by {VARIABLE}")
         return
     if clear:
-        clear_tuning()
+        try:
+            clear_tuning()
+        except OSError as error:
+            raise click.UsageError(f"{path} cannot be deleted: {error.strerror}") from error
     if add is not None and not merge_tuning(add):
         raise click.UsageError(f"{add} holds nothing that cudnn-compat has learnt")
     known = read_tuning()

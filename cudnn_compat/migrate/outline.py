@@ -48,7 +48,7 @@ def outline(source: bytes) -> Outline:
             attributes.update(node.kwd_attrs)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            last = modules.get(ast.unparse(node.value))
-            if last is not None:
-                imported[last] = imported.get(last, frozenset()) | {node.attr}
+            module = modules.get(ast.unparse(node.value))
+            if module is not None:
+                imported[module] = imported.get(module, frozenset()) | {node.attr}
     return Outline(imported, frozenset(attributes))

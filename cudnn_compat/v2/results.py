@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from cudnn_compat.arrays import Array, on_device_of
 from cudnn_compat.engines.interface import AnyEngine, Plan
@@ -43,6 +43,13 @@ class Tape:
     stage: str = "forward"
     """What has run: ``"forward"``, ``"data"``, then ``"weights"``; ``"busy"`` while one of the two
     runs, ``"failed"`` once one has failed."""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies and pickles: two could not both have the one backward."""
+        raise TapeError(
+            "what a training forward keeps for its backward cannot be copied or pickled; take y, "
+            "hy and cy of the output, or call v2.rnn_forward without training=True"
+        )
 
     def claim(self, stage: str) -> None:
         """Begin one of the two passes, at ``stage``; only one thread gets past this.

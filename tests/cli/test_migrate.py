@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,31 @@ def test_by_default_it_shows_a_diff_and_changes_nothing(
     assert "old.py:12:8: moved CC012 forward\n" in done.stderr
     assert "1 files read, 1 would be changed; places: 5 would be moved, 0 left" in done.stderr
     assert legacy_program.read_text(encoding="utf-8") == LEGACY_PROGRAM
+
+
+@pytest.mark.parametrize(
+    ("encoding", "first"),
+    [("latin-1", "# -*- coding: latin-1 -*-"), ("utf-8-sig", "# BOM"), ("utf-8", "# \x0c\u2028")],
+)
+def test_the_diff_of_a_file_in_any_encoding_can_be_applied(
+    encoding: str, first: str, command: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    old = tmp_path / "old.py"
+    before = f"{first}\n# \u00e9\n{LEGACY_PROGRAM}".encode(encoding)
+    old.write_bytes(before)
+    shown = subprocess.run(
+        [sys.executable, "-m", "cudnn_compat", "migrate", "old.py"],
+        env=environment | {"PYTHONIOENCODING": "ascii"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=shown.stdout, check=True)
+    after = old.read_bytes()
+    assert after != before
+    old.write_bytes(before)
+    assert command("migrate", "--write", "old.py").returncode == 0
+    assert old.read_bytes() == after
 
 
 def test_the_diff_can_be_applied(command: Run, tmp_path: Path, legacy_program: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -56,9 +57,51 @@ def test_a_relative_path_gives_an_absolute_file_as_under_python(
     write(tmp_path / "folder" / "program.py", WHAT_IT_SEES)
     alone = json.loads(python("folder/program.py").stdout)
     under = json.loads(command("run", "folder/program.py").stdout)
-    assert under.pop("argv") == [str(tmp_path / "folder" / "program.py")]
-    assert alone.pop("argv") == ["folder/program.py"]
     assert under == alone
+    assert Path(under["file"]).is_absolute()
+
+
+LEFT_BEHIND = """\
+import atexit, pickle, threading, time
+
+class Checkpoint:
+    pass
+
+def save(where):
+    pickle.dumps(Checkpoint())
+    print("saved", where)
+
+def later():
+    time.sleep(0.3)
+    save("in a thread")
+
+threading.Thread(target=later).start()
+atexit.register(save, "at exit")
+"""
+
+
+def test_what_a_program_leaves_behind_still_finds_its_main(
+    tmp_path: Path, python: Run, command: Run
+) -> None:
+    program = str(write(tmp_path / "program.py", LEFT_BEHIND))
+    under = command("run", program)
+    assert under.stdout == python(program).stdout == "saved in a thread\nsaved at exit\n"
+    assert under.returncode == 0, under.stderr
+
+
+def test_byte_code_is_a_program(tmp_path: Path, python: Run, command: Run) -> None:
+    source = write(tmp_path / "program.py", "print(__name__, 1 + 1)")
+    compiled = str(tmp_path / "program.pyc")
+    py_compile.compile(str(source), compiled)
+    assert command("run", compiled).stdout == python(compiled).stdout == "__main__ 2\n"
+
+
+def test_a_program_may_close_its_streams(tmp_path: Path, python: Run, command: Run) -> None:
+    program = str(
+        write(tmp_path / "program.py", "import sys; sys.stdout.close(); sys.stderr.close()")
+    )
+    assert python(program).returncode == 0
+    assert command("run", program).returncode == 0
 
 
 def test_a_module_sees_what_it_sees_under_python(tmp_path: Path, python: Run, command: Run) -> None:

@@ -51,6 +51,15 @@ def test_clear_deletes_the_file(path: Path) -> None:
     assert not path.exists()
 
 
+def test_what_cannot_be_deleted_is_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDNN_COMPAT_TUNING", str(tmp_path))
+    done = CliRunner().invoke(app, ["tuning", "--clear"])
+    assert done.exit_code == 2
+    assert f"{tmp_path} cannot be deleted" in done.output
+
+
 def test_add_takes_over_a_file(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"schema": 1, "best": {"GPU": {"b": ENTRY}}}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,3 +117,16 @@ def test_the_same_call_gives_the_same_bits(engine: Any) -> None:
     first, second = (run(engine, spec, data, lengths=(5, 2, 4)) for _ in range(2))
     for name, value in first.items():
         assert np.array_equal(value, second[name]), name
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_a_training_output_is_not_copied_or_pickled_and_says_so(
+    copied: Callable[[Any], Any], engine: Any
+) -> None:
+    spec = v2.RNNSpec("gru", 3, 4)
+    w, x = engine.put(v2.init_weights(spec, seed=0)), engine.put(np.ones((2, 1, 3), "float32"))
+    out = v2.rnn_forward(spec, w, x, training=True)
+    with pytest.raises(v2.TapeError, match="cannot be copied or pickled; take y"):
+        copied(out)
+    assert out.can_backward
+    assert copied(v2.rnn_forward(spec, w, x))

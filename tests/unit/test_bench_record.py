@@ -188,7 +188,10 @@ def test_it_is_found_in_a_record_of_a_gpu_run(tmp_path: Path) -> None:
     assert records.read(file) == full_record()
 
 
-@pytest.mark.parametrize("content", ['{"schema": 99}', "[]", "3", '{"parts": {}}', "no JSON"])
+@pytest.mark.parametrize(
+    "content",
+    ['{"schema": 99}', "[]", "3", '{"parts": {}}', "no JSON", '{"schema": 1, "rows": []}'],
+)
 def test_what_is_no_record_of_this_schema_is_refused_by_name(tmp_path: Path, content: str) -> None:
     file = tmp_path / "other.json"
     file.write_text(content, encoding="utf-8")

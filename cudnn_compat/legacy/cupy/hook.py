@@ -106,14 +106,23 @@ def uninstall() -> None:
 
 @contextmanager
 def installed(*, at_first_use: bool = False) -> Iterator[None]:
-    """:func:`install` while the block runs; what was installed before it stays so after it."""
-    was_there = _finder in sys.meta_path
-    install(at_first_use=at_first_use)
+    """:func:`install` while the block runs; what was installed before it stays so after it.
+
+    Blocks may overlap, as those of several threads do: the names go with the last of them.
+    """
+    with _lock:
+        was_there = _finder in sys.meta_path
+        install(at_first_use=at_first_use)
+        if not _blocks.open:
+            _blocks.were_there = was_there
+        _blocks.open += 1
     try:
         yield
     finally:
-        if not was_there:
-            uninstall()
+        with _lock:
+            _blocks.open -= 1
+            if not (_blocks.open or _blocks.were_there):
+                uninstall()
 
 
 def state() -> State:
@@ -255,6 +264,19 @@ def _cupy_version() -> str:
     return str(getattr(sys.modules.get("cupy"), "__version__", "(unknown version)"))
 
 
+class _Blocks:
+    """Of :func:`installed`, in all threads.
+
+    Attributes:
+        open: how many have begun and not ended.
+        were_there: whether the names were installed before the first of them.
+    """
+
+    open = 0
+    were_there = False
+
+
 _finder: Final = _Finder()
+_blocks: Final = _Blocks()
 # Reentrant, because a refused installation is undone.
 _lock: Final = threading.RLock()

@@ -226,6 +226,37 @@ def test_the_context_manager_leaves_what_was_installed_before_it(cupy14: Path, p
     assert python(program, cupy14) == "installed"
 
 
+def test_blocks_of_threads_may_overlap_and_the_last_one_takes_the_names_away(
+    cupy14: Path, python: Run
+) -> None:
+    program = """
+        import threading
+        first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+
+        def first():
+            with installed():
+                first_is_in.set()
+                second_is_in.wait(30)
+            first_is_out.set()
+
+        def second():
+            first_is_in.wait(30)
+            with installed():
+                second_is_in.set()
+                first_is_out.wait(30)
+                import cupy.cudnn
+                print(state())
+
+        threads = [threading.Thread(target=work) for work in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(state(), there("cupy.cudnn"))
+        """
+    assert python(program, cupy14).splitlines() == ["installed", "not installed (False, False)"]
+
+
 def test_a_cupy_that_is_imported_already_has_the_attributes_at_once(
     cupy14: Path, python: Run
 ) -> None:
