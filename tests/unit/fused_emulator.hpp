@@ -16,11 +16,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using std::isnan;
@@ -44,19 +46,21 @@ static Index blockDim, gridDim;
 
 namespace emulator {
 
-constexpr int STACK = 128 << 10;
+constexpr int STACK = 64 << 10;  // less than malloc gets from the system each time
 
 struct Fiber {
     ucontext_t context;
     jmp_buf jump;
     std::unique_ptr<char[]> stack{new char[STACK]};  // not cleared: little of it is ever touched
     bool started = false, done = false;
+    std::deque<std::pair<float*, const float*>> copies;  // not made yet; null ends a group
+    int groups = 0;
     Index index;
     const u32* watched = nullptr;  // what the fiber waits for to change
     u32 seen = 0;
 };
 struct Meeting { int arrived = 0; u32 generation = 0; };
-struct Warp : Meeting { u64 value[32]; int size = 32; };
+struct Warp : Meeting { u64 value[32]; float factors[32][6][2]; int size = 32; };
 struct Block {
     std::vector<std::unique_ptr<Fiber>> fibers;
     std::vector<Warp> warps;
@@ -64,6 +68,8 @@ struct Block {
     jmp_buf scheduler;
     int current = 0;
     char* base = nullptr;
+    std::vector<void*> shared;  // what has been filled
+    bool left = false;          // a block that has ended can no longer be written to
 };
 static thread_local Block* block;
 static thread_local int rank;
@@ -73,7 +79,7 @@ static std::unique_ptr<std::barrier<>> clusters_meeting;
 static std::recursive_mutex lock;
 static std::function<void()> body;
 
-inline void fail(const char* why) { std::fprintf(stderr, "%s\n", why); std::abort(); }
+[[noreturn]] inline void fail(const char* why) { std::fprintf(stderr, "%s\n", why); std::abort(); }
 inline Fiber& current() { return *block->fibers[block->current]; }
 inline Warp& warp() { return block->warps[block->current / 32]; }
 inline void yield() { if (!_setjmp(current().jump)) _longjmp(block->scheduler, 1); }
@@ -90,6 +96,13 @@ inline void meet(Meeting& meeting, int size) {
     fiber.watched = nullptr;
 }
 inline void entry() { body(); current().done = true; yield(); }
+
+// Shared memory holds anything at first: here, NaN.
+inline void anything(void* memory, size_t size) {
+    for (void* known : block->shared) if (known == memory) return;
+    block->shared.push_back(memory);
+    std::memset(memory, 255, size);
+}
 
 inline void run_block(int at_rank, Index at, int threads, unsigned seed) {
     Block own;
@@ -109,8 +122,12 @@ inline void run_block(int at_rank, Index at, int threads, unsigned seed) {
     clusters_meeting->arrive_and_wait();
     std::mt19937 random(seed + rank);
     volatile int left = threads;
+    volatile int slow = -1, picks = 0;  // for a while one warp comes last
     while (left) {
+        if (picks == 0) slow = random() % 3 ? -1 : random() % own.warps.size();
+        picks = (picks + 1) % 5000;
         int next = random() % threads;
+        if (next / 32 == slow && random() % 8) next = (next + 32) % threads;
         auto stuck = [&](const Fiber& f) {
             return f.done || (f.watched && *f.watched == f.seen);
         };
@@ -125,6 +142,7 @@ inline void run_block(int at_rank, Index at, int threads, unsigned seed) {
         }
         if (current().done) --left;
     }
+    own.left = true;
     clusters_meeting->arrive_and_wait();
 }
 
@@ -153,6 +171,14 @@ inline void settle(Mbarrier& b) { if (b.armed && b.bytes == 0) { b.armed = 0; ++
 typedef float scalar;
 inline float to_float(scalar v) { return v; }
 inline scalar from_float(float v) { return v; }
+#elif SCALAR == 2
+typedef uint16_t scalar;
+inline float to_float(scalar v) { u32 b = (u32)v << 16; float r; std::memcpy(&r, &b, 4); return r; }
+inline scalar from_float(float v) {  // to nearest even
+    u32 b;
+    std::memcpy(&b, &v, 4);
+    return isnan(v) ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+}
 #else
 typedef uint16_t scalar;
 inline float to_float(scalar v) { _Float16 h; std::memcpy(&h, &v, 2); return h; }
@@ -164,6 +190,7 @@ inline float quick_exp(float x) { return std::exp(x); }
 inline float quick_inverse(float x) { return 1.f / x; }
 
 inline void __syncthreads() { emulator::meet(emulator::block->meeting, emulator::block->fibers.size()); }
+inline void __syncwarp() { emulator::meet(emulator::warp(), emulator::warp().size); }
 template <class T>
 T __shfl_sync(u32, T v, int from) {
     auto& warp = emulator::warp();
@@ -181,10 +208,24 @@ T __shfl_xor_sync(u32 all, T v, int mask) {
     return __shfl_sync(all, v, emulator::block->current % 32 ^ mask);
 }
 
-inline void copy_ahead(float* to, const float* from) { *to = *from; }
-inline void copies_end() {}
-template <int>
-void copies_wait() {}
+// Copies are made as late as is allowed; until then their place holds NaN.
+inline void copy_ahead(float* to, const float* from) {
+    *to = NAN;
+    emulator::current().copies.emplace_back(to, from);
+}
+inline void copies_end() {
+    emulator::current().copies.emplace_back(nullptr, nullptr);
+    ++emulator::current().groups;
+}
+template <int BUT>
+void copies_wait() {
+    auto& fiber = emulator::current();
+    while (fiber.groups > BUT) {
+        auto [to, from] = fiber.copies.front();
+        fiber.copies.pop_front();
+        if (to) *to = *from; else --fiber.groups;
+    }
+}
 
 inline u32 cluster_rank() { return emulator::rank; }
 inline u32 shared_address(const void* p) {
@@ -219,6 +260,7 @@ inline void barrier_wait(u32 a, u32 parity) {
 template <int N>
 void send(u32 to, const u32 (&v)[N], u32 barrier) {
     if ((uintptr_t)where(to) % (4 * N)) emulator::fail("what is sent is not aligned");
+    if (emulator::cluster[to >> 24]->left) emulator::fail("what is sent comes to a block that ended");
     std::lock_guard guard(emulator::lock);
     std::memcpy(where(to), v, 4 * N);
     auto& counted = *(emulator::Mbarrier*)where(barrier);
@@ -227,22 +269,24 @@ void send(u32 to, const u32 (&v)[N], u32 barrier) {
 }
 
 #if SCALAR > 0
-// One element of a 16-bit matrix whose rows lanes hold in pairs.
-inline float element(u32 pair, int lane, int which) {
-    return to_float((scalar)(__shfl_sync(~0u, pair, lane) >> 16 * which));
-}
 inline void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    auto& warp = emulator::warp();
     const int lane = emulator::block->current % 32;
-    for (int k = 0; k < 16; ++k) {
-        const int pair = k % 8 / 2, high = k / 8, row = lane / 4 * 4 + pair;
-        const float upper = element(a[2 * high], row, k % 2);
-        const float lower = element(a[2 * high + 1], row, k % 2);
+    const u32 given[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    for (int i = 0; i < 6; ++i)
+        for (int e = 0; e < 2; ++e)
+            warp.factors[lane][i][e] = to_float((scalar)(given[i] >> 16 * e));
+    emulator::meet(warp, warp.size);
+    for (int k = 0; k < 16; ++k) {  // lanes hold rows and columns, two k each
+        const int pair = k % 8 / 2, high = k / 8;
+        const auto& row = warp.factors[lane / 4 * 4 + pair];
         for (int c = 0; c < 2; ++c) {
-            const float b = element(high ? b1 : b0, (lane % 4 * 2 + c) * 4 + pair, k % 2);
-            sum[c] += upper * b;
-            sum[2 + c] += lower * b;
+            const float b = warp.factors[(lane % 4 * 2 + c) * 4 + pair][4 + high][k % 2];
+            sum[c] += row[2 * high][k % 2] * b;
+            sum[2 + c] += row[2 * high + 1][k % 2] * b;
         }
     }
+    emulator::meet(warp, warp.size);
 }
 inline void load(u32 (&b)[4], u32 address, bool across) {
     const int lane = emulator::block->current % 32, here = lane / 4, there = lane % 4 * 2;

@@ -7,6 +7,8 @@ shows. What computes on a GPU is the same source; only ``machine.cu`` has a subs
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import re
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 from cudnn_compat import v2
+from cudnn_compat.arrays import numpy_dtype
 from cudnn_compat.engines.cudnn.fused import FusedNetwork, kernels, products
 from cudnn_compat.engines.cudnn.fused.blocks import Blocks
 from cudnn_compat.matrix.tolerances import tolerance
@@ -65,40 +68,62 @@ def put(array: Any) -> Any:
     return out
 
 
+def prepared(code: str, index: int | str = "") -> tuple[str, dict[str, str]]:
+    """A program as C++ for ``fused_emulator.hpp``, and the functions that launch its kernels.
+
+    ``index`` goes to the end of their names: "C" functions of one name are one, in any namespace.
+    """
+    code = code[code.index("// What both recurrence kernels share") :]
+    code = re.sub(
+        r"(__shared__ .*?(\w+)(?:\[[^;]*\])+;)", r"\1 emulator::anything(&\2, sizeof \2);", code
+    )
+    functions = {}
+    for name, parameters in re.findall(r"__global__[^{;]*?(\w+)\(([^()]*)\) \{", code):
+        kinds = [re.match(r"(.*?)\w+$", p.strip())[1] for p in parameters.split(",")]  # type: ignore[index]
+        args = ", ".join(
+            f"*({kind.replace('const __grid_constant__ ', '')}*)args[{place}]"
+            for place, kind in enumerate(kinds)
+        )
+        code = re.sub(rf"\b{name}\(", f"{name}{index}(", code)
+        code += LAUNCH.format(name=f"{name}{index}", args=args)
+        functions[name] = f"launch_{name}{index}"
+    return code, functions
+
+
+def compiled(folder: Path, *codes: str, options: tuple[str, ...] = ()) -> list[ctypes.CDLL]:
+    """Programs, compiled side by side."""
+    command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-pthread", f"-I{HERE}"]
+    programs, running = [], []
+    for code in codes:
+        source = folder / f"{len(list(folder.iterdir()))}.cpp"
+        source.write_text('#include "fused_emulator.hpp"\n' + code)
+        programs.append(source.with_suffix(".so"))
+        running.append(subprocess.Popen([*command, *options, str(source), "-o", programs[-1]]))
+    failed = [each.wait() for each in running]  # of all, not only up to the first that failed
+    assert not any(failed)
+    return [ctypes.CDLL(str(program)) for program in programs]
+
+
+_seeds = itertools.count(1)
+
+
+def launch(function: Any, grid: Any, block: Any, args: Any) -> None:
+    values = [np.array(a.data.ptr if isinstance(a, DeviceArray) else a) for a in args]
+    places = (ctypes.c_void_p * len(values))(*(Address(v).ptr for v in values))
+    sizes = [(ctypes.c_int * 3)(*(*size, 1, 1)[:3]) for size in (grid, block)]
+    function(*sizes, next(_seeds), places)
+
+
 class Module:
     """``cupy.RawModule``: one program, all of whose kernels are compiled at once."""
 
-    seed = 0
-
     def __init__(self, folder: Path, code: str, options: tuple[str, ...]) -> None:
-        code = code[code.index("// What both recurrence kernels share") :]
-        found = re.findall(r"__global__[^{;]*?(\w+)\(([^()]*)\) \{", code)
-        for name, parameters in found:
-            kinds = [re.match(r"(.*?)\w+$", p.strip())[1] for p in parameters.split(",")]  # type: ignore[index]
-            args = ", ".join(
-                f"*({kind.replace('const __grid_constant__ ', '')}*)args[{index}]"
-                for index, kind in enumerate(kinds)
-            )
-            code += LAUNCH.format(name=name, args=args)
-        source = folder / f"{len(list(folder.iterdir()))}.cpp"
-        source.write_text('#include "fused_emulator.hpp"\n' + code)
-        program = source.with_suffix(".so")
-        defined = [option for option in options if option.startswith("-D")]
-        command = ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-pthread", f"-I{HERE}"]
-        subprocess.run([*command, *defined, str(source), "-o", str(program)], check=True)
-        self._program = ctypes.CDLL(str(program))
+        code, self._functions = prepared(code)
+        defined = tuple(option for option in options if option.startswith("-D"))
+        (self._program,) = compiled(folder, code, options=defined)
 
     def get_function(self, name: str) -> Any:
-        function = getattr(self._program, f"launch_{name}")
-
-        def launch(grid: Any, block: Any, args: Any) -> None:
-            values = [np.array(a.data.ptr if isinstance(a, DeviceArray) else a) for a in args]
-            places = (ctypes.c_void_p * len(values))(*(Address(v).ptr for v in values))
-            sizes = [(ctypes.c_int * 3)(*(*size, 1, 1)[:3]) for size in (grid, block)]
-            Module.seed += 1
-            function(*sizes, Module.seed, places)
-
-        return launch
+        return functools.partial(launch, getattr(self._program, self._functions[name]))
 
 
 class Blas:
@@ -121,7 +146,7 @@ class Blas:
 
 def matrix(address: int, kind: int, shape: tuple[int, int], row: int) -> np.ndarray:
     """Device memory; of short dtypes a copy in float32."""
-    dtype = np.dtype({0: "float32", 2: "float16"}[kind])
+    dtype = numpy_dtype({0: "float32", 2: "float16", 14: "bfloat16"}[kind])
     size = (shape[0] - 1) * row + shape[1]
     memory = np.frombuffer((ctypes.c_char * (size * dtype.itemsize)).from_address(address), dtype)
     strides = (row * dtype.itemsize, dtype.itemsize)

@@ -164,6 +164,8 @@ extern "C" __global__ void
             sum_over_lanes<V>(sums, kl);
 
             copies_wait<(DEPTH - 1) * NC - 1>();
+            // In training the first of the lanes with the same h writes, below, what all of them read.
+            if (TRAIN && G == 1 && DUP > 1) __syncwarp();
             float out[M], keep[M], old[M];
 #pragma unroll
             for (int m = 0; m < M; ++m) {
