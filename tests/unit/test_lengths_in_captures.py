@@ -13,6 +13,7 @@ import pytest
 from cudnn_compat import v2
 from cudnn_compat.engines.cudnn import device
 from cudnn_compat.engines.cudnn.device import Session
+from cudnn_compat.engines.cudnn.long_call import Call
 from cudnn_compat.engines.cudnn.staging import moves_of
 from cudnn_compat.sequences import make_sequences
 
@@ -58,6 +59,22 @@ def test_batches_that_need_no_indices_may_be_captured() -> None:
         make_sequences("packed", (6, 4), lengths=(3, 2, 1)),
     ):
         assert moves_of(inside, sequences).nbytes == 0
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (3, 1)])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_long_batches_that_send_indices_in_every_call_are_refused(
+    bidirectional: bool, lengths: tuple[int, int]
+) -> None:
+    plan: Any = SimpleNamespace(spec=v2.RNNSpec("gru", 4, 4, bidirectional=bidirectional))
+    sequences = make_sequences("time_major", (3, 2, 4), lengths=lengths)
+    inside = session(capturing=True)
+    if bidirectional or sequences.ragged:
+        with pytest.raises(v2.UnsupportedError, match="in every call, which cannot be captured"):
+            Call(inside, plan, sequences, None)
+    else:
+        plan.parts = lambda _: ()
+        Call(inside, plan, sequences, None)
 
 
 class Kept:
