@@ -19,6 +19,8 @@ __all__ = ["migrate"]
 WOULD_CHANGE = 1
 NOT_READ = 3
 
+_NOTEBOOK = "notebooks are not moved; jupyter nbconvert --to script makes a Python file of one"
+
 
 @click.command(short_help="Move a program from the old API to v2: show, check or write.")
 @click.argument(
@@ -48,7 +50,8 @@ def migrate(context: click.Context, paths: tuple[Path, ...], mode: str | None, q
       0  done; with --check: nothing would change
       1  with --check: something would change
       2  wrong usage, or libcst is missing
-      3  a file could not be read as Python, or not be written; the others were treated
+      3  a file could not be read as Python (notebooks never are), or not be written; the others
+         were treated
     """  # noqa: D301 (\b is a character, which keeps click from filling the lines)
     try:
         import libcst  # noqa: F401
@@ -63,6 +66,10 @@ def migrate(context: click.Context, paths: tuple[Path, ...], mode: str | None, q
     sources: dict[str, bytes] = {}
     failed = 0
     for file in find_sources(paths):
+        if file.suffix == ".ipynb":
+            failed += 1
+            errors.print(f"{file}: not read: {_NOTEBOOK}", markup=False, soft_wrap=True)
+            continue
         try:
             sources[os.fspath(file)] = file.read_bytes()
         except OSError as error:
@@ -80,7 +87,7 @@ def migrate(context: click.Context, paths: tuple[Path, ...], mode: str | None, q
                 failed += 1
                 errors.print(f"{path}: not written: {error}", markup=False, soft_wrap=True)
         elif mode == "check":
-            click.echo(f"would change {path}")
+            click.echo(b"would change " + os.fsencode(path))
         else:
             print_diff(path, results[path].before, results[path].after)
     failed += _report(results, quiet=quiet, written=mode == "write")

@@ -10,6 +10,8 @@
 ``rewrite``           one file: finds the uses of old names, asks the rules, collects what they say
 ``names``             what an expression means: imports, aliases, ``import *``, shadowing
 ``rule``              what a rule is and what it is told: write new rules against this file
+``outline``           what one file tells about the others, read quickly
+``hints``             what all files together say about the objects of an old class
 ``binding``           arguments of a call by the names of the old signature
 ``file_context``      what a file has already (imports, names) and what it needs (definitions)
 ``definitions``       the code that goes into a moved program, taken from ``parts/``

@@ -16,7 +16,7 @@ import libcst as cst
 from cudnn_compat.migrate.file_context import FileContext
 from cudnn_compat.migrate.syntax import walk
 
-__all__ = ["build"]
+__all__ = ["attributes_of", "build", "members_of"]
 
 Definition = cst.ClassDef | cst.FunctionDef | cst.SimpleStatementLine
 
@@ -56,6 +56,16 @@ def build(file: FileContext, attributes: Collection[str]) -> list[Definition]:
             if name in kept
         ]
     return found
+
+
+@functools.cache
+def members_of(part: str, name: str) -> frozenset[str]:
+    """What a class of a part has: its methods, and the attributes of its objects."""
+    definition = cst.ensure_type(_load(part).definitions[name], cst.ClassDef)
+    members = definition.body.body
+    methods = {each.name.value for each in members if isinstance(each, cst.FunctionDef)}
+    own = {name for each in members for name in _own(each)}
+    return frozenset(methods | own)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 import libcst as cst
 from libcst.metadata import ImportAssignment
 
+from cudnn_compat.migrate.hints import Hints
 from cudnn_compat.migrate.imports import first_place
 from cudnn_compat.migrate.names import Names
 
@@ -16,6 +17,8 @@ __all__ = ["FileContext"]
 
 SHORT = {"numpy": "np", "cudnn_compat.v2": "v2"}
 """What modules are called where the name is free; others by their last part."""
+
+_NO_HINTS = Hints()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,7 @@ class FileContext:
         definitions: local names of classes and functions to copy in, by (part, name).
         taken: every name that the file, or new code in it, binds or reads.
         defined_elsewhere: definitions that other files of the program get, by (part, name).
+        hints: what all files of the program say about the objects of the old class.
     """
 
     def __init__(
@@ -44,10 +48,12 @@ class FileContext:
         path: str,
         names: Names,
         defined_elsewhere: Collection[tuple[str, str]] = (),
+        hints: Hints = _NO_HINTS,
     ) -> None:
         self.path = path
         self.names = names
         self.defined_elsewhere = defined_elsewhere
+        self.hints = hints
         self.config = names.module.config_for_parsing
         self.imports: dict[str, str] = {}
         self.definitions: dict[tuple[str, str], str] = {}

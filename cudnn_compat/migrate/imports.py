@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import libcst as cst
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cudnn_compat.migrate.definitions import Definition
     from cudnn_compat.migrate.file_context import FileContext
 
-__all__ = ["Imported", "finish", "imports_of"]
+__all__ = ["Imported", "finish", "imports_of", "with_keys"]
 
 Import: TypeAlias = cst.Import | cst.ImportFrom
 
@@ -45,10 +46,20 @@ class Imported:
     old: bool
     instead: str | None = None
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """What is the same before and after the file was rewritten."""
-        return self.qualified, self.local
+
+Key: TypeAlias = tuple[str, str, int]
+
+
+def with_keys(found: Iterable[Imported]) -> Iterator[tuple[Key, Imported]]:
+    """Each import with what is the same before and after the file was rewritten.
+
+    That is what it imports, as what, and the how many-th of such it is.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        what = each.qualified, each.local
+        yield (*what, seen[what]), each
+        seen[what] += 1
 
 
 def imports_of(names: Names, defined: Collection[str] = ()) -> Iterator[Imported]:
@@ -82,7 +93,7 @@ def finish(
     module: cst.Module,
     file: FileContext,
     definitions: Sequence[Definition],
-    keep: Collection[tuple[str, str]],
+    keep: Collection[Key],
 ) -> cst.Module:
     """Remove the imports that are unused now, add the new imports and the definitions.
 
@@ -96,8 +107,8 @@ def finish(
     found = list(imports_of(Names(MetadataWrapper(module, unsafe_skip_copy=True)), defined))
     removed = [
         each
-        for each in found
-        if each.key not in keep and (not each.used or (each.old and each.local in defined))
+        for key, each in with_keys(found)
+        if key not in keep and (not each.used or (each.old and each.local in defined))
     ]
     anchor = _anchor(module, [each.node for each in found if each.old])
     changed = pruned(module, removed)
@@ -106,13 +117,12 @@ def finish(
     if others and tail:
         # What stood at the old import stands at what comes in its place.
         first = tail[0]
-        above = [line for line in first.leading_lines if not is_mark(line)]
+        above, marks = _above(first)
         others[0] = others[0].with_changes(leading_lines=above)
         if is_gone(first):
             line = cst.ensure_type(tail.pop(0), cst.SimpleStatementLine)
             others[-1] = others[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
         else:
-            marks = [line for line in first.leading_lines if is_mark(line)]
             tail[0] = first.with_changes(leading_lines=marks)
     head, tail = _with_own(head, own, [*others, *without_gone(tail)])
     end = 0
@@ -129,6 +139,12 @@ def finish(
     if new and body[0] is new[0]:
         body[0] = body[0].with_changes(leading_lines=without_space(body[0].leading_lines))
     return changed.with_changes(body=body)
+
+
+def _above(statement: Any) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
+    """The lines above a statement: those that may go elsewhere, and its marks."""
+    lines = statement.leading_lines
+    return [each for each in lines if not is_mark(each)], [each for each in lines if is_mark(each)]
 
 
 def _with_marks_at_first_statement(module: cst.Module) -> cst.Module:
@@ -216,9 +232,10 @@ def _with_own(head: list[Any], own: list[Any], tail: list[Any]) -> tuple[list[An
     after = [*head[place:], *tail]
     behind_own = place > start
     if after and not behind_own:
-        own[0] = own[0].with_changes(leading_lines=after[0].leading_lines)
-        after[0] = after[0].with_changes(leading_lines=())
-    if after and _is_import(after[0]) and not after[0].leading_lines:
+        above, marks = _above(after[0])
+        own[0] = own[0].with_changes(leading_lines=above)
+        after[0] = after[0].with_changes(leading_lines=marks)
+    if after and _is_import(after[0]) and all(map(is_mark, after[0].leading_lines)):
         after[0] = _spaced(after[0], 1)
     return [*head[:place], *own], after
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import libcst as cst
 from libcst.metadata import (
     Assignment,
+    ClassScope,
     ExpressionContext,
     ExpressionContextProvider,
     GlobalScope,
@@ -113,19 +114,24 @@ class Names:
 
     def assigned_value(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What a variable certainly holds: the right side of its one assignment, or None."""
-        if not isinstance(node, cst.Name) or (scope := self.scopes.get(node)) is None:
-            return None
-        found = list(scope[node.value])
-        if len(found) != 1 or not isinstance(found[0], Assignment):
-            return None
-        target = found[0].node
-        if not isinstance(target, cst.Name):
+        target = self.only_target(node)
+        if target is None:
             return None
         holder = self.parents.get(target)
         if isinstance(holder, cst.AnnAssign):
             return holder.value
         statement = self.parents.get(holder) if isinstance(holder, cst.AssignTarget) else None
         return statement.value if isinstance(statement, cst.Assign) else None
+
+    def only_target(self, node: cst.BaseExpression) -> cst.Name | None:
+        """Where a variable is bound, if that is in one place, by an assignment or the like."""
+        if not isinstance(node, cst.Name) or (scope := self.scopes.get(node)) is None:
+            return None
+        found = list(scope[node.value])
+        if len(found) != 1 or not isinstance(found[0], Assignment):
+            return None
+        target = found[0].node
+        return target if isinstance(target, cst.Name) else None
 
     def only_old(self, name: str) -> bool:
         """Whether a name is, wherever the file has it, the old name of that name."""
@@ -144,6 +150,10 @@ class Names:
             use is not None and use.row is not None and use.row.name == name and not use.doubt
             for use in read
         )
+
+    def is_in_class(self, node: cst.CSTNode) -> bool:
+        """Whether what this statement binds are attributes of a class."""
+        return isinstance(self.scopes.get(node), ClassScope)
 
     def is_read(self, node: cst.BaseExpression) -> bool:
         """Whether this Name or Attribute is evaluated here (not assigned, imported, a keyword)."""

@@ -8,19 +8,23 @@ copied class is needed (any file may call its methods), and whether a group of r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 import libcst as cst
 
 from cudnn_compat.migrate.definitions import attributes_of, build
 from cudnn_compat.migrate.finding import Finding
-from cudnn_compat.migrate.imports import finish, imports_of
+from cudnn_compat.migrate.hints import Hints, hints_of
+from cudnn_compat.migrate.imports import finish, imports_of, with_keys
 from cudnn_compat.migrate.marks import MARK, remove_marks
 from cudnn_compat.migrate.outline import Outline, outline
 from cudnn_compat.migrate.rewrite import Rewritten, rewrite
 
 __all__ = ["Migrated", "migrate_program", "migrate_source"]
+
+_CLASS = "RNNDesc"
+"""The old class whose objects a class in the program takes the place of."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +81,8 @@ def migrate_program(sources: Mapping[str, bytes]) -> dict[str, Migrated]:
             results[path] = Migrated(source, source, error=_in_words(error))
     outlines = [outline(source) for source in sources.values()]
     exported = {path: _imported_from(path, outlines) for path in modules}
-    rewritten = _rewrite_together(modules, exported)
+    hints = {p: hints_of(outlines, i, _CLASS) for i, p in enumerate(sources) if p in modules}
+    rewritten = _rewrite_together(modules, exported, hints)
     attributes = attributes_of(each.module for each in rewritten.values())
     attributes.update(*(each.attributes for each in outlines))
     for path, each in rewritten.items():
@@ -90,7 +95,9 @@ def migrate_program(sources: Mapping[str, bytes]) -> dict[str, Migrated]:
 
 
 def _rewrite_together(
-    modules: Mapping[str, cst.Module], exported: Mapping[str, frozenset[str]]
+    modules: Mapping[str, cst.Module],
+    exported: Mapping[str, frozenset[str]],
+    hints: Mapping[str, Hints],
 ) -> dict[str, Rewritten]:
     """Rewrite each file, again and again until what one means for another is settled."""
     closed: dict[str, Finding] = {}
@@ -99,7 +106,7 @@ def _rewrite_together(
         rewritten = {}
         for path, module in modules.items():
             elsewhere = {key for other in modules if other != path for key in defined[other]}
-            rewritten[path] = rewrite(module, path, closed, exported[path], elsewhere)
+            rewritten[path] = rewrite(module, path, closed, exported[path], elsewhere, hints[path])
         blocked: dict[str, Finding] = {}
         for each in rewritten.values():
             for group, finding in each.blocked.items():
@@ -118,9 +125,11 @@ def _finish(
     definitions = build(rewritten.file, attributes)
     names = rewritten.file.names
     unused = {
-        each.key
-        for each in imports_of(names)
-        if not each.used or each.local in names.listed_in_all | exported
+        key
+        for key, each in with_keys(imports_of(names))
+        if not each.used
+        or each.local in names.listed_in_all | exported
+        or names.is_in_class(each.node)
     }
     module = cst.parse_module(_bytes(rewritten.module))
     after = _bytes(finish(module, rewritten.file, definitions, unused))
@@ -158,11 +167,14 @@ def _may_have_old_names(source: bytes) -> bool:
     return b"cudnn" in source
 
 
-def _imported_from(path: str, outlines: Iterable[Outline]) -> frozenset[str]:
+def _imported_from(path: str, outlines: Sequence[Outline]) -> frozenset[str]:
     """The names that files of the program import from this one, judged by its name."""
     pure = PurePath(path)
     name = pure.parent.name if pure.stem == "__init__" else pure.stem
-    return frozenset().union(*(each.imported.get(name, frozenset()) for each in outlines))
+    names = frozenset().union(*(each.imported.get(name, frozenset()) for each in outlines))
+    folders = {each for each in pure.parent.parts if each not in ("", ".", "..", "/")}
+    whole = any("**" in each.imported.get(one, ()) for each in outlines for one in folders)
+    return names | {"*"} if whole else names
 
 
 def _in_words(error: Exception) -> str:

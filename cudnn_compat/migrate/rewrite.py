@@ -11,6 +11,7 @@ from libcst.metadata import ExpressionContext, MetadataWrapper, PositionProvider
 
 from cudnn_compat.migrate.file_context import FileContext
 from cudnn_compat.migrate.finding import Finding
+from cudnn_compat.migrate.hints import Hints
 from cudnn_compat.migrate.imports import imports_of
 from cudnn_compat.migrate.known import ROWS, Use, canonical
 from cudnn_compat.migrate.marks import add_mark
@@ -18,7 +19,7 @@ from cudnn_compat.migrate.names import Names
 from cudnn_compat.migrate.rule import Answer, CallSite, Left, Rule, Site, Statements
 from cudnn_compat.migrate.rules import RULES
 from cudnn_compat.migrate.syntax import walk
-from cudnn_compat.migrate.verdicts import EXPORTED, Verdicts
+from cudnn_compat.migrate.verdicts import EXPORTED, IN_CLASS, Verdicts
 
 __all__ = ["Rewriter", "Rewritten", "rewrite"]
 
@@ -45,6 +46,7 @@ def rewrite(
     closed: Mapping[str, Finding],
     exported: Collection[str] = (),
     defined_elsewhere: Collection[tuple[str, str]] = (),
+    hints: Hints | None = None,
 ) -> Rewritten:
     """Rewrite the uses of old names in one file.
 
@@ -52,10 +54,11 @@ def rewrite(
         closed: groups of rules that move nothing in this program, and the place that is why.
         exported: names that other files import from this one.
         defined_elsewhere: definitions that other files get, by (part, name).
+        hints: what all files say about the objects of the old class.
     """
     wrapper = MetadataWrapper(module)
     names = Names(wrapper)
-    file = FileContext(path, names, defined_elsewhere)
+    file = FileContext(path, names, defined_elsewhere, hints or Hints())
     verdicts = Verdicts(file, wrapper.resolve(PositionProvider))
     rewriter = Rewriter(file, verdicts, closed)
     rewriter.prepare()
@@ -121,6 +124,8 @@ class Rewriter(cst.CSTTransformer):
             use = Use(qualified, ROWS.get(qualified))
             if each.local in exported or "*" in exported:
                 self.verdicts.left(use, each.node, EXPORTED)
+            elif self.names.is_in_class(each.node):
+                self.verdicts.left(use, each.node, IN_CLASS)
             elif not each.used:
                 self.verdicts.unused(use, each.node)
 

@@ -13,9 +13,10 @@ from cudnn_compat.migrate.finding import Finding
 from cudnn_compat.migrate.known import Use
 from cudnn_compat.migrate.rules import RULES
 
-__all__ = ["EXPORTED", "Verdicts"]
+__all__ = ["EXPORTED", "IN_CLASS", "Verdicts"]
 
 EXPORTED: Final = "other files import it from here (or __all__ lists it): import it there directly"
+IN_CLASS: Final = "it is imported into a class, as an attribute of that: import it at the top"
 _ESCAPES: Final = "the module itself is used as a value, so what is taken from it cannot be seen"
 _UNUSED: Final = "it is imported and not used here; remove it if no other file takes it from here"
 

@@ -16,8 +16,17 @@ CUDNN_LSTM = 2
 CUDNN_GRU = 3
 CELLS = ("relu", "tanh", "lstm", "gru")
 
-Gradients = collections.namedtuple("Gradients", "x h Wi Wh b")
-CellGradients = collections.namedtuple("CellGradients", "x h c Wi Wh b")
+
+class Gradients(collections.namedtuple("Gradients", "x h Wi Wh b")):
+    """Of a step; Wi, Wh and b are views of dw, the flat gradient of all weights."""
+
+
+class CellGradients(collections.namedtuple("CellGradients", "x h c Wi Wh b")):
+    """Of a step that was given c; with dw, as Gradients."""
+
+
+class WeightGradients(tuple):  # type: ignore[type-arg]
+    """((Wi, Wh), b), views of dw, the flat gradient of all weights."""
 
 
 class Network:
@@ -31,16 +40,17 @@ class Network:
     _dtype = None
 
     def __init__(self, mode, input, hidden, *, dtype=None, xp=np):
-        self.spec = v2.RNNSpec(
-            mode if isinstance(mode, str) else CELLS[mode],
-            input,
-            hidden,
-            dtype=np.dtype(dtype or self._dtype or "float32").name,
-            math="full",
-            algo="standard",
-        )
-        self.params = xp.zeros(v2.weight_size(self.spec), self.spec.dtype)
-        self._live = weakref.WeakSet()  # steps that wait for their way back
+        if not isinstance(mode, str):
+            if mode not in range(len(CELLS)):
+                raise ValueError(f"mode is {mode!r}; wanted one of {CELLS}, or its number there")
+            mode = CELLS[mode]
+        name = np.dtype(dtype or type(self)._dtype or "float32").name
+        spec = v2.RNNSpec(mode, input, hidden, dtype=name, math="full", algo="standard")
+        self._set_up(spec, xp.zeros(v2.weight_size(spec), name))
+
+    def _set_up(self, spec, params):
+        self.spec, self.params = spec, params
+        self._waiting_steps = weakref.WeakSet()  # for their way back
 
     def __copy__(self):
         # It shares the weights, so also the steps that wait for them.
@@ -50,7 +60,7 @@ class Network:
 
     def __getstate__(self):
         # A copy waits for nobody's way back.
-        return self.__dict__ | {"_live": weakref.WeakSet()}
+        return self.__dict__ | {"_waiting_steps": weakref.WeakSet()}
 
     def __class_getitem__(cls, dtype):
         return cls._with_dtype(np.dtype(dtype).name)
@@ -62,8 +72,26 @@ class Network:
 
     @classmethod
     def from_v2(cls, spec, w):
+        """A network on the weights of other v2 code; it has one layer and full precision."""
+        plain = v2.RNNSpec(
+            spec.cell,
+            spec.input_size,
+            spec.hidden_size,
+            bias="input" if spec.bias == "input" else "double",
+            dtype=spec.dtype,
+            math="full",
+            algo="standard",
+        )
+        if spec.replace(math="full", algo="standard", deterministic=False) != plain:
+            raise ValueError(
+                f"spec is {spec}; wanted one layer, one direction, and nothing special"
+            )
+        if spec.dtype == "bfloat16" or cls._dtype not in (None, spec.dtype):
+            raise ValueError(f"spec has dtype {spec.dtype}, which {cls.__name__} does not take")
+        if w.shape != (v2.weight_size(plain),) or w.dtype != spec.dtype or not w.flags.c_contiguous:
+            raise ValueError(f"w, {w.dtype} {w.shape}, is no flat array of the weights of {spec}")
         network = cls.__new__(cls)
-        network.spec, network.params, network._live = spec, w, weakref.WeakSet()
+        network._set_up(plain, w)
         return network
 
     def to_v2(self):
@@ -91,13 +119,13 @@ class Network:
 
     @property
     def weights(self):
-        return self._divided(self.params)[:2]
+        return self._divided_weights(self.params)[:2]
 
     @property
     def bias(self):
-        return self._divided(self.params)[2]
+        return self._divided_weights(self.params)[2]
 
-    def _divided(self, w):
+    def _divided_weights(self, w):
         """Views of flat weights: Wi (input, gates), Wh (hidden, gates) and the one bias used."""
         named = v2.named_weights(self.spec, w)
         return named["weight_ih_l0"].T, named["weight_hh_l0"].T, named["bias_ih_l0"]
@@ -107,16 +135,16 @@ class Network:
 
         Steps that wait for their way back keep the weights that they ran with.
         """
-        own_wi, own_wh, own_b = self._divided(self.params)
+        own_wi, own_wh, own_b = self._divided_weights(self.params)
         if (own_wi.T.shape, own_wh.T.shape, own_b.shape) != (Wi.shape, Wh.shape, b.shape):
             raise ValueError(f"weights are {Wi.shape}, {Wh.shape}, {b.shape}: not of {self.spec}")
-        if self._live and not (
+        if self._waiting_steps and not (
             (own_b == b).all() and (Wh == own_wh.T).all() and (Wi == own_wi.T).all()
         ):
             copy = None
-            for out in tuple(self._live):
+            for out in tuple(self._waiting_steps):
                 copy = out.own_weights(copy)
-            self._live.clear()
+            self._waiting_steps.clear()
         own_wi.T[...], own_wh.T[...], own_b[...] = Wi, Wh, b
 
     def step(self, x, h, c=None, train=False):
@@ -127,20 +155,20 @@ class Network:
             self.spec,
             self.params,
             x[None, None] if vector else x.T[None],
-            self._state(h, batch),
-            None if c is None else self._state(c, batch),
-            training=train,
+            self._state_rows(h, batch),
+            None if c is None else self._state_rows(c, batch),
+            training=bool(train),
         )
         form = (vector, vector and h.ndim == 1)
-        y = self._columns(out.y, vector)
-        states = [self._columns(s, form[1]) for s in (out.hy, out.cy if c is not None else None)]
+        y = self._to_columns(out.y, vector)
+        states = [self._to_columns(s, form[1]) for s in (out.hy, out.cy if c is not None else None)]
         result = (y, states[0]) if c is None else (y, *states)
         if not train:
             return result
-        self._live.add(out)
+        self._waiting_steps.add(out)
         return (out, *form), result
 
-    def _state(self, state, batch):
+    def _state_rows(self, state, batch):
         """A state as v2 takes it, (1, batch, hidden)."""
         rows = state.T
         if rows.shape == (batch, self.hidden):
@@ -152,14 +180,14 @@ class Network:
         return full
 
     @staticmethod
-    def _columns(rows, vector):
+    def _to_columns(rows, vector):
         """(1, batch, features) with features first; or the one vector in it."""
         if rows is None:
             return None
         return rows[0, 0] if vector else rows[0].T
 
     @staticmethod
-    def _rows(columns):
+    def _from_columns(columns):
         """The other way; None and 0 are zeros, which v2 calls None."""
         if columns is None or (isinstance(columns, int) and columns == 0):
             return None
@@ -168,14 +196,19 @@ class Network:
     def backward_data(self, kept, dy, dho, dco=None, c=None):
         """(dx, dh), or (dx, dh, dc) where c is given: the first half of the way back."""
         out, vector, vector_state = kept
-        grad = v2.rnn_backward_data(out, self._rows(dy), self._rows(dho), self._rows(dco))
-        dx, dh = self._columns(grad.dx, vector), self._columns(grad.dhx, vector_state)
-        return (dx, dh) if c is None else (dx, dh, self._columns(grad.dcx, vector_state))
+        grad = v2.rnn_backward_data(
+            out, self._from_columns(dy), self._from_columns(dho), self._from_columns(dco)
+        )
+        dx, dh = self._to_columns(grad.dx, vector), self._to_columns(grad.dhx, vector_state)
+        return (dx, dh) if c is None else (dx, dh, self._to_columns(grad.dcx, vector_state))
 
     def backward_weights(self, kept):
         """((dWi (input, gates), dWh (hidden, gates)), db): the second half, after the first."""
-        d_wi, d_wh, d_b = self._divided(v2.rnn_backward_weights(kept[0]))
-        return (d_wi, d_wh), d_b
+        dw = v2.rnn_backward_weights(kept[0])
+        d_wi, d_wh, d_b = self._divided_weights(dw)
+        result = WeightGradients(((d_wi, d_wh), d_b))
+        result.dw = dw
+        return result
 
     def pullback(self, x, h, c=None):
         """A step, and the function that takes gradients of its results back through it, once."""
@@ -183,15 +216,18 @@ class Network:
 
         def back(dy=None, dho=None, dco=None):
             data = self.backward_data(kept, dy, dho, dco, c)
-            weights = self._divided(v2.rnn_backward_weights(kept[0]))
-            return (Gradients if c is None else CellGradients)(*data, *weights)
+            dw = v2.rnn_backward_weights(kept[0])
+            kind = Gradients if c is None else CellGradients
+            result = kind(*data, *self._divided_weights(dw))
+            result.dw = dw
+            return result
 
         return result, back
 
 
-def number_of_gates(of):
+def number_of_gates(desc):
     """Gates of a network or of a mode."""
-    return of.spec.num_gates if hasattr(of, "spec") else (1, 1, 4, 3)[of]
+    return desc.spec.num_gates if hasattr(desc, "spec") else {0: 1, 1: 1, 2: 4, 3: 3}[desc]
 
 
 def divide(w, input, hidden, n=1):

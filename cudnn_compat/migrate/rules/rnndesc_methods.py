@@ -7,6 +7,7 @@ from typing import ClassVar
 import libcst as cst
 
 from cudnn_compat.migrate.rule import Answer, CallSite, Left, Rule, Site, group
+from cudnn_compat.migrate.rules.rnndesc_keywords import passed_by_name
 
 __all__ = ["GROUP", "PART", "MethodRule"]
 
@@ -31,6 +32,8 @@ class MethodRule(Rule):
     def call(self, site: CallSite) -> Answer:
         """``desc.method(the other arguments as they are)``; with stars ``Network.method(…)``."""
         if any(arg.star for arg in site.call.args) and not self.more:
+            if _hands_on_desc(site.call):
+                return Left("its ** may hold desc, which is no argument of the method")
             return site.call.with_changes(func=self._unbound(site))
         given = site.arguments()
         if isinstance(given, Left):
@@ -46,10 +49,22 @@ class MethodRule(Rule):
         """``Network.method`` takes a network first, as the old function did."""
         if self.more:
             return Left("it is used as a value, so its arguments cannot be seen")
+        if refused := passed_by_name(site.file, "desc"):
+            return Left(refused)
         return self._unbound(site)
 
     def _unbound(self, site: Site) -> cst.Attribute:
         return cst.Attribute(cst.Name(site.define(PART, "Network")), cst.Name(self.method))
+
+
+def _hands_on_desc(call: cst.Call) -> bool:
+    """Whether a call with stars gives, or may give, the descriptor by its name."""
+    if any(arg.keyword is not None and arg.keyword.value == "desc" for arg in call.args):
+        return True
+    first = call.args[0]
+    return any(arg.star == "**" for arg in call.args) and (
+        first.star != "" or first.keyword is not None
+    )
 
 
 def without_argument(call: cst.Call, index: int, more: str = "") -> cst.Call:
