@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
 import importlib.machinery
@@ -32,9 +33,9 @@ class NothingToRun(Exception):
 def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     """Run a file, or a module, as ``__main__``.
 
-    ``sys.argv``, ``sys.path[0]`` and, of a file, the module ``__main__`` are set as for ``python
-    PROGRAM`` or ``python -m PROGRAM``, and stay so: what the program left behind (threads, exit
-    handlers) may still use them. An exception that ends the program is shown as Python shows it,
+    ``sys.argv`` and ``sys.path[0]`` are set as for ``python PROGRAM`` or ``python -m PROGRAM``, and
+    stay so: what the program left behind (threads, exit handlers) may still use them. It finds the
+    ``__main__`` of a file, too. An exception that ends the program is shown as Python shows it,
     without the frames above the program's.
 
     Args:
@@ -52,7 +53,7 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     sys.argv = [program, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = os.getcwd() if module else _folder(program)
-    status = 0
+    status, ours = 0, sys.modules["__main__"]
     try:
         if module:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
@@ -66,6 +67,12 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
         _show(error)
         status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     _wait_for_threads()
+    theirs = sys.modules.get("__main__")
+    if theirs is not ours:
+        sys.modules["__main__"] = ours
+        if theirs is not None:
+            # Registered last, it runs before the program's own exit handlers.
+            atexit.register(sys.modules.__setitem__, "__main__", theirs)
     for stream in (sys.stdout, sys.stderr):
         # Either may be closed, or a pipe that nobody reads any more.
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -74,7 +81,7 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
 
 
 def _run_file(path: str) -> None:
-    """Run a file of source or byte code in a new ``__main__``, which stays.
+    """Run a file of source or byte code in a new ``__main__``, which stays until it is taken away.
 
     :func:`runpy.run_path` takes it away when the file has ended, though not all threads have.
     """

@@ -287,3 +287,10 @@ def test_nothing_to_run_is_said_in_one_line(
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_caller_s_own_main_comes_back(tmp_path: Path) -> None:
+    own = sys.modules["__main__"]
+    program = write(tmp_path / "program.py", "raise ValueError")
+    assert CliRunner().invoke(app, ["run", "-q", str(program)]).exit_code == 1
+    assert sys.modules["__main__"] is own
