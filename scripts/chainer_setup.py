@@ -69,7 +69,9 @@ def sources() -> Path | None:
     if folder.is_file():
         unpacked = _scratch()
         with tarfile.open(folder) as archive:
-            archive.extractall(unpacked, filter="data")
+            # Python 3.11.4 and later have it, and refuse what would leave the folder.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(unpacked)
         folder = unpacked
     version = folder / "chainer" / "_version.py"
     if not version.is_file() or f"'{VERSION}'" not in version.read_text(encoding="utf-8"):

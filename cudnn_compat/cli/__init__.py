@@ -5,10 +5,14 @@ It needs click and rich (extra ``cli``), which nothing else in the package does.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
+
+_NOTHING_CAN_BE_PRINTED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EPIPE)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,5 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app.main(args=arguments, prog_name="cudnn-compat")
     except OSError as error:
-        print(f"cudnn-compat: {error}", file=sys.stderr)
+        if error.errno not in _NOTHING_CAN_BE_PRINTED:
+            raise
+        with contextlib.suppress(OSError):
+            print(f"cudnn-compat: {error}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ["find_sources", "print_diff", "write_over"]
+__all__ = ["echo_bytes", "find_sources", "print_diff", "write_over"]
 
 SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages"))
 """Folders that hold nobody's own code; so do hidden ones and virtual environments."""
@@ -52,7 +53,13 @@ def print_diff(path: str, before: bytes, after: bytes) -> None:
     lines = difflib.diff_bytes(difflib.unified_diff, old, new, b"a/" + name, b"b/" + name)
     for line in lines:
         ended = line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
-        click.echo(ended, nl=False)
+        echo_bytes(ended)
+
+
+def echo_bytes(text: bytes) -> None:
+    """Print bytes as they are, or decoded on a stdout that takes text alone."""
+    takes_bytes = sys.stdout is None or hasattr(sys.stdout, "buffer")
+    click.echo(text if takes_bytes else text.decode("utf-8", "backslashreplace"), nl=False)
 
 
 def write_over(path: Path, content: bytes) -> None:

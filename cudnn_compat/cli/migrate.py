@@ -59,7 +59,7 @@ def migrate(context: click.Context, paths: tuple[Path, ...], mode: str | None, q
         raise click.UsageError(
             f"this needs libcst ({error}): pip install 'cudnn-compat[migrate]'"
         ) from error
-    from cudnn_compat.cli.files import find_sources, print_diff, write_over
+    from cudnn_compat.cli.files import echo_bytes, find_sources, print_diff, write_over
     from cudnn_compat.migrate import migrate_program
 
     errors = make_console(stderr=True)
@@ -87,7 +87,7 @@ def migrate(context: click.Context, paths: tuple[Path, ...], mode: str | None, q
                 failed += 1
                 errors.print(f"{path}: not written: {error}", markup=False, soft_wrap=True)
         elif mode == "check":
-            click.echo(b"would change " + os.fsencode(path))
+            echo_bytes(b"would change " + os.fsencode(path) + b"\n")
         else:
             print_diff(path, results[path].before, results[path].after)
     failed += _report(results, quiet=quiet, written=mode == "write")

@@ -102,10 +102,12 @@ def run(
             raise click.ClickException(str(error)) from None
         cupy_s_own = state() == "cupy has its own"
     found = old_calls(recorder.calls)
-    if not quiet and sys.stderr is not None and not sys.stderr.closed:
-        print_report(found, program)
-        if cupy_s_own:
-            click.echo("cudnn-compat: this CuPy has a cupy.cudnn of its own: it was used", err=True)
+    if not quiet and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # the program may have closed it
+            print_report(found, program)
+            if cupy_s_own:
+                said = "cudnn-compat: this CuPy has a cupy.cudnn of its own: it was used"
+                click.echo(said, err=True)
     if report is not None:
         content = report_as_json(found, program, arguments, status)
         try:

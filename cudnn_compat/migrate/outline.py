@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 __all__ = ["ClassOutline", "Outline", "outline"]
@@ -61,6 +62,7 @@ def outline(source: bytes) -> Outline:
     nodes = list(ast.walk(tree))
     own: set[ast.AST] = set()  # attributes of a class's own objects
     classes = tuple(_class(node, own) for node in nodes if isinstance(node, ast.ClassDef))
+    classes = tuple(_with_objects(each, nodes, own) for each in classes)
     return Outline(
         _imported(nodes),
         frozenset(_attributes(nodes)),
@@ -145,6 +147,54 @@ def _class(node: ast.ClassDef, own: set[ast.AST]) -> ClassOutline:
     bases = tuple(names for base in node.bases if (names := tuple(_names(_whole(base)))))
     members = frozenset(name for each in node.body for name in _bound(each))
     return ClassOutline(node.name, bases, members, frozenset(assigned))
+
+
+def _with_objects(found: ClassOutline, nodes: list[ast.AST], own: set[ast.AST]) -> ClassOutline:
+    """The class, with what is assigned to variables that certainly hold an object of it.
+
+    Such a variable is bound once in the file, to a call of the class, as is the name of the class.
+    """
+    bound = Counter(name for node in nodes for name in _binds(node))
+    objects = {
+        node.targets[0].id
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == found.name
+        and bound[node.targets[0].id] == bound[found.name] == 1
+    }
+    assigned = set()
+    for node in nodes:
+        if (
+            isinstance(node, ast.Attribute)
+            and not isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in objects
+        ):
+            assigned.add(node.attr)
+            own.add(node)
+    return dataclasses.replace(found, assigned=found.assigned | assigned)
+
+
+def _binds(node: ast.AST) -> Iterator[str]:
+    """The names that this node, without what is in it, binds in some scope."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+    elif isinstance(node, ast.MatchMapping):
+        yield node.rest or ""
+    elif isinstance(node, ast.Global | ast.Nonlocal):
+        yield from node.names
+    else:
+        name = getattr(node, "name", None)  # of functions, classes, handlers, patterns
+        if isinstance(name, str):
+            yield name
 
 
 def _first_parameter(method: ast.stmt) -> str:

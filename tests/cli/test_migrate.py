@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import stat
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 
 pytest.importorskip("libcst", reason="needs libcst (extra migrate)")
 
+from cudnn_compat.cli import main
 from cudnn_compat.cli.files import find_sources, write_over
 from tests.cli.conftest import LEGACY_PROGRAM
 
@@ -184,3 +187,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         write_over(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"), [("--diff", "+y, h = desc.step"), ("--check", "old.py")]
+)
+def test_it_prints_to_a_stdout_that_takes_text_alone(
+    option: str, shown: str, legacy_program: Path
+) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main(["migrate", option, str(legacy_program)])
+    assert shown in out.getvalue()

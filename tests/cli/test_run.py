@@ -294,3 +294,24 @@ def test_the_caller_s_own_main_comes_back(tmp_path: Path) -> None:
     program = write(tmp_path / "program.py", "raise ValueError")
     assert CliRunner().invoke(app, ["run", "-q", str(program)]).exit_code == 1
     assert sys.modules["__main__"] is own
+
+
+def test_a_program_may_put_an_object_of_its_own_in_place_of_stderr(
+    tmp_path: Path, command: Run
+) -> None:
+    program = write(
+        tmp_path / "program.py",
+        """
+        import sys
+
+        class Tee:
+            write, flush = sys.stderr.write, sys.stderr.flush
+
+        sys.stderr = Tee()
+        sys.exit(7)
+        """,
+    )
+    done = command("run", "--report", "r.json", str(program))
+    assert done.returncode == 7, done.stderr
+    assert "made no old calls" in done.stderr
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["status"] == 7

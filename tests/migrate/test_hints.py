@@ -113,3 +113,20 @@ def test_keywords_of_other_files() -> None:
 )
 def test_what_is_taken_from_a_module(source: str, module: str, names: set[str]) -> None:
     assert outline(source.encode()).imported.get(module, set()) == names
+
+
+@pytest.mark.parametrize(
+    ("source", "may_be_one"),
+    [
+        ("class T: ...\nt = T(d)\nt.step = 5", False),
+        ("class T: ...\ndef f():\n    t = T(d)\n    t.step += 5", False),
+        ("class T(RNNDesc): ...\nt = T(d)\nt.step = 5", True),
+        ("class T: ...\nt = T(d)\nt = d\nt.step = 5", True),
+        ("class T: ...\nt = T(d)\ndef f(t):\n    t.step = 5", True),
+        ("class T: ...\nT = RNNDesc\nt = T(d)\nt.step = 5", True),
+        ("class T: ...\nt = T.made(d)\nt.step = 5", True),
+        ("from m import T\nt = T(d)\nt.step = 5", True),
+    ],
+)
+def test_what_certainly_is_of_another_class_does_not_count(source: str, may_be_one: bool) -> None:
+    assert ("step" in hints(source).assigned) is may_be_one

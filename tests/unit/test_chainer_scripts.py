@@ -69,7 +69,8 @@ def test_the_bundle_has_packages_and_tests_and_imports_where_it_is_unpacked(
     assert done.returncode == 0, done.stderr
     with tarfile.open(bundle) as archive:
         files = {entry.name for entry in archive if entry.isfile()}
-        archive.extractall(tmp_path / "site", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(tmp_path / "site")
     assert files == {
         "LICENSE",
         "setup.cfg",

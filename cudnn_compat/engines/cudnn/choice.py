@@ -98,7 +98,7 @@ class Choice(ShapedPlan):
             return decided
         with Session(self.index) as session:
             if session.capturing:  # nothing can be timed, asked for or tried there
-                return self._first
+                return self.latest()  # which has seen this batch's lengths, if any has
         with self._lock:
             if self._decided is not None:
                 return self._decided

@@ -108,7 +108,8 @@ def uninstall() -> None:
 def installed(*, at_first_use: bool = False) -> Iterator[None]:
     """:func:`install` while the block runs; what was installed before it stays so after it.
 
-    Blocks may overlap, as those of several threads do: the names go with the last of them.
+    Blocks may overlap, as those of several threads do: the names go with the last of them, and an
+    inner block brings them back where :func:`uninstall` took them away.
     """
     with _lock:
         was_there = _finder in sys.meta_path
