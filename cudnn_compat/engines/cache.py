@@ -41,17 +41,18 @@ class BoundedCache(Generic[_T]):
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """The entry under ``key``, made at first use; making is done by one thread at a time."""
-        found = self._find(key)
+        found = self.find(key)
         if found is not None:
             return found
         with self._making:
-            found = self._find(key)
+            found = self.find(key)
             if found is None:
                 found = make()
                 self._keep(key, found)
             return found
 
-    def _find(self, key: Hashable) -> _T | None:
+    def find(self, key: Hashable) -> _T | None:
+        """The entry under ``key``; None where there is none."""
         with self._lock:
             found = self._entries.get(key)
             if found is not None:

@@ -19,7 +19,13 @@ from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["AnyEngine", "Engine", "Plan"]
+__all__ = ["AnyEngine", "Engine", "Outputs", "Plan", "Shapes"]
+
+Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
+"""Of y, hy and cy."""
+
+Outputs = tuple[Array, Array, Array | None, Any, Any]
+"""y, hy, cy; what training keeps, and the stream that it was taken on (None in inference)."""
 
 
 class Plan(Protocol):
@@ -105,6 +111,20 @@ class Engine(Protocol[PlanT]):
         Asked for before memory is let go that was taken on ``stream``, which would use it again.
         """
 
+    def outputs(
+        self,
+        plan: PlanT,
+        sequences: Sequences,
+        shapes: Shapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        *,
+        dropout: DropoutState | None,
+    ) -> Outputs:
+        """A forward into fresh arrays. The reserve is for the calls of this engine alone."""
+
     def forward(
         self,
         plan: PlanT,
@@ -158,6 +178,27 @@ class Engine(Protocol[PlanT]):
         dw: Array,
     ) -> None:
         """Add the weight gradients into dw. Comes after :meth:`backward_data`."""
+
+    def backward(
+        self,
+        plan: PlanT,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        *,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+        dw: Array,
+    ) -> None:
+        """Both passes backward: fill dx, dhx, dcx, and dw, which is not added to."""
 
     # The plain operations. Arrays of one call have one shape and dtype (float16, float32, float64);
     # their rules and refusals are those of :mod:`cudnn_compat.engines.operations`.

@@ -8,7 +8,7 @@ from cudnn_compat.errors import ArgumentError
 from cudnn_compat.packed import Packed
 from cudnn_compat.v2.checks import check_gradient, check_kinds
 from cudnn_compat.v2.forms import data_in_form, state_in_form
-from cudnn_compat.v2.results import RNNGradients, RNNOutput, check_stage, tape_for
+from cudnn_compat.v2.results import RNNGradients, RNNOutput, Tape, check_stage, tape_for
 from cudnn_compat.weights import check_weights
 
 __all__ = ["rnn_backward", "rnn_backward_data", "rnn_backward_weights"]
@@ -37,10 +37,38 @@ def rnn_backward(
         LibraryError: as in :func:`rnn_forward`. The tape is then of no more use.
     """
     tape = tape_for(out, "forward")
-    with tape.engine.on(tape.plan.device):  # once for both
-        gradients = rnn_backward_data(out, dy, dhy, dcy)
-        gradients.dw = rnn_backward_weights(out)
-    return gradients
+    w, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
+    runner, form, sequences = tape.engine, tape.form, tape.sequences
+    _, state, cell = tape.shapes
+    dx, dhx, dcx, dw = runner.results(
+        (x.shape, state, cell, w.shape), out.spec.dtype, tape.plan.device
+    )
+    tape.claim("forward")
+    try:
+        runner.backward(
+            tape.plan,
+            sequences,
+            tape.w,
+            tape.x,
+            tape.hx,
+            tape.cx,
+            tape.y,
+            tape.reserve,
+            dy=dy_given,
+            dhy=dhy_given,
+            dcy=dcy_given,
+            dx=dx,
+            dhx=dhx,
+            dcx=dcx,
+            dw=dw,
+        )
+        tape.stage = "weights"
+    finally:
+        tape.settle()
+    if form != "batched":
+        dx = data_in_form(dx, form, sequences)
+        dhx, dcx = state_in_form(dhx, form), state_in_form(dcx, form)
+    return RNNGradients(dx, dhx, dcx, dw)
 
 
 def rnn_backward_data(
@@ -54,31 +82,11 @@ def rnn_backward_data(
     Parameters and errors as there; ``dw`` of the result is None.
     """
     tape = tape_for(out, "forward")
-    w, x = tape.w, tape.x
-    if w is None:  # another thread has had the backward in the meantime
-        check_stage(tape, "forward")
-    spec, sequences = out.spec, tape.sequences
-    dy_array, y = _unpacked(dy, out.y)
-    if dcy is not None and not spec.has_cell:
-        raise ArgumentError(f"dcy was given, but a {spec.cell} has no cell state")
-    check_kinds(spec, w=w, dy=dy_array, dhy=dhy, dcy=dcy)
-    check_gradient("dy", dy_array, y, "y")
-    check_gradient("dhy", dhy, out.hy, "hy")
-    if out.cy is not None:
-        check_gradient("dcy", dcy, out.cy, "cy")
-    dy_array, dhy, dcy = plain(dy_array), plain(dhy), plain(dcy)
-    device = tape.plan.device
-    if tape.form in ("unbatched", "step"):
-        dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))
-        dhy = None if dhy is None else dhy[:, None]
-        dcy = None if dcy is None else dcy[:, None]
-    runner = tape.engine
+    _, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
+    sequences, device, runner = tape.sequences, tape.plan.device, tape.engine
+    _, state, cell = tape.shapes
     with runner.on(device):
-        batch = sequences.batch
-        shapes = x.shape, spec.state_shape(batch), spec.cell_shape(batch)
-        dx, dhx, dcx = runner.results(
-            shapes if spec.has_cell else (*shapes[:2], None), spec.dtype, device
-        )
+        dx, dhx, dcx = runner.results((x.shape, state, cell), out.spec.dtype, device)
         tape.claim("forward")
         try:
             runner.backward_data(
@@ -90,9 +98,9 @@ def rnn_backward_data(
                 tape.cx,
                 tape.y,
                 tape.reserve,
-                dy=dy_array,
-                dhy=dhy,
-                dcy=dcy,
+                dy=dy_given,
+                dhy=dhy_given,
+                dcy=dcy_given,
                 dx=dx,
                 dhx=dhx,
                 dcx=dcx,
@@ -105,6 +113,30 @@ def rnn_backward_data(
         state_in_form(dhx, tape.form),
         state_in_form(dcx, tape.form),
     )
+
+
+def _checked(
+    out: RNNOutput, tape: Tape, dy: Array | Packed | None, dhy: Array | None, dcy: Array | None
+) -> tuple[Array, Array, tuple[Array | None, Array | None, Array | None]]:
+    """w and x of the forward, and its checked gradients dy, dhy, dcy in batched form."""
+    w, x = tape.w, tape.x
+    if w is None:  # another thread has had the backward in the meantime
+        check_stage(tape, "forward")
+    spec = out.spec
+    dy_array, y = _unpacked(dy, out.y)
+    if dcy is not None and not spec.has_cell:
+        raise ArgumentError(f"dcy was given, but a {spec.cell} has no cell state")
+    check_kinds(spec, w=w, dy=dy_array, dhy=dhy, dcy=dcy)
+    check_gradient("dy", dy_array, y, "y")
+    check_gradient("dhy", dhy, out.hy, "hy")
+    if out.cy is not None:
+        check_gradient("dcy", dcy, out.cy, "cy")
+    dy_array, dhy, dcy = plain(dy_array), plain(dhy), plain(dcy)
+    if tape.form in ("unbatched", "step"):
+        dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))
+        dhy = None if dhy is None else dhy[:, None]
+        dcy = None if dcy is None else dcy[:, None]
+    return w, x, (dy_array, dhy, dcy)
 
 
 def rnn_backward_weights(

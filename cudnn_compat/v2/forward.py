@@ -74,8 +74,10 @@ def rnn_forward(
             that CuPy cannot get is its ``OutOfMemoryError``, a ``MemoryError`` like
             ``LibraryOutOfMemory``.
     """
-    training = check_flag("training", training)
-    check_seed(seed)
+    if training is not False and training is not True:
+        training = check_flag("training", training)
+    if seed is not None:
+        check_seed(seed)
     key = ready = None
     if lengths is None and batch_sizes is None:
         key = signature(spec, layout, engine, w, x, hx, cx)
@@ -87,36 +89,18 @@ def rnn_forward(
     else:
         form = "batched"
     runner, device, sequences, shapes = ready
-    with runner.on(device):
-        plan = runner.plan(spec, sequences, training=training, device=device)
-        y, hy, cy = runner.results(shapes, spec.dtype, device)
-        tape = reserve = None
-        if training:
-            reserve = runner.reserve(plan, sequences, device)
-            stream = runner.stream(device)
-            tape = Tape(runner, plan, sequences, w, x, hx, cx, y, reserve, stream, form)
-        runner.forward(
-            plan,
-            sequences,
-            w,
-            x,
-            hx,
-            cx,
-            y=y,
-            hy=hy,
-            cy=cy,
-            reserve=reserve,
-            dropout=resolve_seed(seed) if training and spec.drops else None,
-        )
-    return RNNOutput(
-        data_in_form(y, form, sequences),
-        state_in_form(hy, form),
-        state_in_form(cy, form),
-        runner.name,
-        plan.algo,
-        spec,
-        tape,
+    plan = runner.plan(spec, sequences, training=training, device=device)
+    dropout = resolve_seed(seed) if training and spec.drops else None
+    y, hy, cy, reserve, stream = runner.outputs(
+        plan, sequences, shapes, w, x, hx, cx, dropout=dropout
     )
+    tape = None
+    if training:
+        tape = Tape(runner, plan, sequences, shapes, w, x, hx, cx, y, reserve, stream, form)
+    if form != "batched":
+        y = data_in_form(y, form, sequences)
+        hy, cy = state_in_form(hy, form), state_in_form(cy, form)
+    return RNNOutput(y, hy, cy, runner.name, plan.algo, spec, tape)
 
 
 def _checked(

@@ -14,17 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cudnn_compat.arrays import Array, is_cupy
-from cudnn_compat.engines.interface import AnyEngine
+from cudnn_compat.engines.interface import AnyEngine, Shapes
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["Prepared", "recall", "remember", "result_shapes", "signature"]
 
 _MOST = 256
-
-
-Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
-"""Of y, hy and cy."""
 
 
 class Prepared(NamedTuple):
@@ -57,10 +53,10 @@ def signature(
     for array in (w, x, hx, cx):
         if array is None:
             kinds.append(None)
-        elif is_cupy(array):
-            kinds.append((array.shape, array.dtype, array.data.device_id))
         elif type(array) is np.ndarray:
-            kinds.append((array.shape, array.dtype, -1))
+            kinds += (array.shape, array.dtype, -1)
+        elif is_cupy(array):
+            kinds += (array.shape, array.dtype, array.data.device_id)
         else:
             return None
     return tuple(kinds)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from cudnn_compat.arrays import Array, on_device_of
-from cudnn_compat.engines.interface import AnyEngine, Plan
+from cudnn_compat.engines.interface import AnyEngine, Plan, Shapes
 from cudnn_compat.errors import TapeError
 from cudnn_compat.packed import Packed
 from cudnn_compat.sequences import Sequences
@@ -30,12 +30,14 @@ class Tape:
     engine: AnyEngine
     plan: Plan
     sequences: Sequences
+    shapes: Shapes
+    """Of y, hy and cy in batched form."""
     w: Array
     x: Array
     hx: Array | None
     cx: Array | None
     y: Array
-    reserve: Array | None
+    reserve: Any
     stream: Any
     """Where the reserve was taken."""
     form: str

@@ -11,6 +11,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.engines.choose import cudnn_engine
+from cudnn_compat.engines.cudnn.graphs import Replays
 from tests.engine import Engine
 from tests.engines.networks import Data
 from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
@@ -80,7 +81,7 @@ def test_a_replay_gives_every_bit_of_the_plain_call(
         got = as_bytes(train(spec, data, how))
         assert_same_bytes(got, wanted)
     (slot,) = replays()
-    assert len(slot._recordings) == 3
+    assert len(slot._recordings) == 2  # forward, and both passes backward
 
 
 @each_spec
@@ -386,7 +387,198 @@ def test_arrays_that_stay_in_place_are_not_copied_and_may_change_and_move(
         for name in ("x", "w", "dy"):
             getattr(here, name)[...] = getattr(one, name)
         assert_same_bytes(as_bytes(train(spec, here, how)), wanted[k % 6])
-    assert any(place.bound for slot in replays() for place in slot._places.values())
+    recorded = [one for slot in replays() for one in slot._recordings.values()]
+    assert any(one.place.bound for one in recorded)
     moved = [train(spec, one, how) for one in given]
     for k, result in enumerate(moved):
         assert_same_bytes(as_bytes(result), wanted[k])
+
+
+# --- the short way of what is recorded ----------------------------------------------------------
+
+
+@pytest.fixture
+def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The stages of all calls that did not go the short way."""
+    seen: list[str] = []
+    original = Replays.run
+
+    def run(self: Replays, session: Any, stage: Any, *rest: Any) -> bool:
+        seen.append(stage.name)
+        return original(self, session, stage, *rest)
+
+    monkeypatch.setattr(Replays, "run", run)
+    return seen
+
+
+def without_lengths(how: Any) -> dict[str, Any]:
+    return {"layout": how["layout"]}
+
+
+@each_spec
+@pytest.mark.parametrize("states", ["all", "none"])
+def test_the_short_way_gives_every_bit_of_the_plain_call(
+    spec: v2.RNNSpec, states: str, long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(spec, LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    if states == "none":
+        data = data.without("hx", "cx", "dhy", "dcy")
+    given = [changed(data, k) for k in range(6)]
+    wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    long_ways.clear()
+    for k, one in enumerate(given):
+        assert_same_bytes(as_bytes(train(spec, one, how)), wanted[k])
+    for _ in range(30):  # the arrays stay in place
+        assert_same_bytes(as_bytes(train(spec, given[1], how)), wanted[1])
+    assert not long_ways
+
+
+def test_both_passes_one_by_one_give_every_bit_of_both_at_once(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+
+    def one_by_one() -> dict[str, bytes]:
+        out = v2.rnn_forward(spec, data.w, data.x, data.hx, data.cx, training=True, **how)
+        dx, dhx, dcx, _ = v2.rnn_backward_data(out, data.dy, data.dhy, data.dcy)
+        dw = v2.rnn_backward_weights(out)
+        return as_bytes({"dx": dx, "dhx": dhx, "dcx": dcx, "dw": dw})
+
+    wanted = plainly(monkeypatch, one_by_one)
+    for _ in range(COMES_BACK):
+        results = as_bytes(train(spec, data, how))
+        assert_same_bytes({name: results[name] for name in wanted}, wanted)
+        assert_same_bytes(one_by_one(), wanted)
+    assert {"forward", "data", "weights", "backward"} == set(long_ways)
+    long_ways.clear()
+    assert_same_bytes(one_by_one(), wanted)
+    assert long_ways == ["data", "weights"]
+
+
+def test_whatever_the_short_way_cannot_do_goes_the_long_way(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    wide = cupy.zeros((*data.x.shape[:-1], 2 * data.x.shape[-1]), data.x.dtype)[..., ::2]
+    wide[...] = data.x
+    odd = cupy.empty(data.dy.size + 1, data.dy.dtype)[1:].reshape(data.dy.shape)
+    odd[...] = data.dy
+    cases = {
+        "nothing": data,
+        "x with strides": data.replace(x=wide),
+        "no dy": data.without("dy"),
+        "dy that begins oddly": data.replace(dy=odd),
+        "states with strides": data.replace(hx=cupy.asfortranarray(data.hx)),
+        "no dhy": data.without("dhy"),
+    }
+
+    def all_cases() -> dict[str, dict[str, bytes]]:
+        return {name: as_bytes(train(spec, one, how)) for name, one in cases.items()}
+
+    wanted = plainly(monkeypatch, all_cases)
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    long_ways.clear()
+    for name, got in all_cases().items():
+        assert_same_bytes(got, wanted[name])
+    assert long_ways == [
+        *("forward", "backward"),  # x with strides
+        "backward",  # no dy
+        "backward",  # dy that begins oddly
+        *("forward", "backward"),  # states with strides
+        "backward",  # no dhy
+    ]
+
+
+def test_weights_that_were_copied_for_backward_are_those_of_the_forward(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    long_ways.clear()
+    w = data.w.copy()
+    out = v2.rnn_forward(spec, w, data.x, data.hx, data.cx, training=True, **how)
+    out.own_weights()
+    w[...] = 0
+    gradients = v2.rnn_backward(out, data.dy, data.dhy, data.dcy)
+    got = as_bytes(dict(zip(("dx", "dhx", "dcx", "dw"), gradients, strict=True)))
+    assert_same_bytes(got, {name: wanted[name] for name in got})
+    assert not long_ways
+
+
+def test_without_memory_for_results_the_short_way_leaves_all_as_it_was(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+
+    def no_memory(*_: Any) -> None:
+        raise MemoryError("planted")
+
+    long_ways.clear()
+    for _ in range(20):  # more than there are slots
+        with monkeypatch.context() as patch:
+            patch.setattr("cudnn_compat.engines.cudnn.graphs.again.fresh", no_memory)
+            with pytest.raises(MemoryError, match="planted"):
+                train(spec, data, how)
+    assert_same_bytes(as_bytes(train(spec, data, how)), wanted)
+    assert not long_ways
+    assert not any(slot.busy or slot.leased for slot in replays())
+
+
+def test_after_the_plans_are_cleared_the_short_way_is_found_anew(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    for _ in range(COMES_BACK):
+        train(spec, data, how)
+    out = v2.rnn_forward(spec, data.w, data.x, data.hx, data.cx, training=True, **how)
+    v2.clear_plans()
+    long_ways.clear()
+    for _ in range(COMES_BACK):
+        assert_same_bytes(as_bytes(train(spec, data, how)), wanted)
+    assert "forward" in long_ways
+    gradients = v2.rnn_backward(out, data.dy, data.dhy, data.dcy)  # what was lent lives on
+    got = as_bytes(dict(zip(("dx", "dhx", "dcx", "dw"), gradients, strict=True)))
+    assert_same_bytes(got, {name: wanted[name] for name in got})
+
+
+def test_the_short_way_waits_for_no_other_stream_and_is_not_taken_in_a_capture(
+    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    data, how = on_device(data), without_lengths(how)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+        for _ in range(COMES_BACK):
+            train(spec, data, how)
+        long_ways.clear()
+        with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
+            train(spec, data, how)
+            assert not long_ways
+            cupy.empty(64 << 20, "uint8")  # what the plain calls take is in the pool now
+            stream.begin_capture()
+            results = train(spec, data, how)
+            graph = stream.end_capture()
+        # A capture asks for a graph, and is told that there is none.
+        assert long_ways == ["forward", "backward"]
+        graph.launch(stream)
+        assert_same_bytes(as_bytes(results), wanted)

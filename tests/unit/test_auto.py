@@ -15,7 +15,8 @@ from cudnn_compat.engines.cudnn import choice
 from cudnn_compat.engines.cudnn.algorithms import Way, ways
 from cudnn_compat.engines.cudnn.choice import Choice
 from cudnn_compat.engines.cudnn.graphs import slots
-from cudnn_compat.engines.cudnn.graphs.slots import Place, Slot, Store
+from cudnn_compat.engines.cudnn.graphs.recording import Place
+from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
 from cudnn_compat.engines.cudnn.plan import Shape
 from cudnn_compat.engines.cudnn.selection import _name
 from cudnn_compat.errors import UnsupportedError

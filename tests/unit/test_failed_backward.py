@@ -25,7 +25,8 @@ DATA = draw(SPEC, LENGTHS)
 SOON = 20.0
 """Seconds after which a thread that waits for another goes on by itself."""
 
-PASSES = ("backward_data", "backward_weights")
+PASSES = ("backward", "backward_data", "backward_weights")
+"""The methods of an engine: both passes at once, and each by itself."""
 each_pass = pytest.mark.parametrize("failing", PASSES)
 
 
@@ -55,13 +56,21 @@ def fail(*_: Any, **__: Any) -> None:
     raise Planted("planted")
 
 
+def backward_by(passing: str, out: v2.RNNOutput, given: list[Any]) -> Any:
+    """dw, by calls that come to the engine's method ``passing``."""
+    if passing == "backward":
+        return v2.rnn_backward(out, *given).dw
+    v2.rnn_backward_data(out, *given)
+    return v2.rnn_backward_weights(out)
+
+
 def failed_at(failing: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> v2.RNNOutput:
     """An output one pass of whose backward has failed; the engine is whole again."""
     out = training_forward(engine)
     with monkeypatch.context() as patch:
         patch.setattr(engine_class(out), failing, fail)
         with pytest.raises(Planted, match="planted"):
-            v2.rnn_backward(out, *given_gradients(engine))
+            backward_by(failing, out, given_gradients(engine))
     return out
 
 
@@ -249,7 +258,7 @@ def test_while_one_thread_is_at_work_another_is_refused_and_disturbs_nothing(
 
     monkeypatch.setattr(engine_class(out), failing, slowly)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(v2.rnn_backward, out, *given)
+        first = pool.submit(backward_by, failing, out, given)
         try:
             assert inside.wait(SOON)
             for call in (v2.rnn_backward, v2.rnn_backward_data, v2.rnn_backward_weights):
@@ -257,4 +266,4 @@ def test_while_one_thread_is_at_work_another_is_refused_and_disturbs_nothing(
                     call(out)
         finally:
             go_on.set()
-        assert np.array_equal(engine.get(first.result(SOON).dw), wanted)
+        assert np.array_equal(engine.get(first.result(SOON)), wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = [
     "current_stream",
     "device_index",
     "follow",
+    "fresh",
+    "is_current",
 ]
 
 _LENGTHS_ARE_SENT = (
@@ -91,11 +94,11 @@ class Session:
     Attributes:
         library: the C library.
         xp: the module ``cupy``.
-        handle: this thread's handle, with the current stream set.
+        handle: this thread's handle, with the current stream set; replays need none.
         stream: the current stream.
     """
 
-    __slots__ = ("_before", "_outer", "device", "handle", "library", "stream", "xp")
+    __slots__ = ("_before", "_handle", "_outer", "device", "library", "stream", "xp")
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -111,10 +114,9 @@ class Session:
         if cuda.runtime.getDevice() != self.device:
             self._before = cuda.Device(self.device)
             self._before.__enter__()
+        self._handle: int | None = None
         try:
-            self.handle = current_handle(self.library, self.device)
             self.stream = current_stream(self.xp)
-            self.library.cudnnSetStream(self.handle, self.stream.cupy.ptr)
         except BaseException:
             self._leave()
             raise
@@ -129,6 +131,19 @@ class Session:
     def _leave(self) -> None:
         if self._before is not None:
             self._before.__exit__()
+
+    @property
+    def handle(self) -> int:
+        """See the class.
+
+        Raises:
+            LibraryError: ``cudnnCreate`` failed (no GPU, no driver, no memory); in words.
+        """
+        if self._handle is None:
+            handle = current_handle(self.library, self.device)
+            self.library.cudnnSetStream(handle, self.stream.cupy.ptr)
+            self._handle = handle
+        return self._handle
 
     @property
     def capturing(self) -> bool:
@@ -175,6 +190,22 @@ _UINT8 = np.dtype("uint8")
 
 _in_graphs: set[object] = set()
 """What graphs of the caller's read: they have its address, and nobody says when they end."""
+
+
+def fresh(
+    xp: ModuleType, shapes: Iterable[tuple[int, ...] | None], kind: np.dtype
+) -> list[Array | None]:
+    """Uninitialised arrays on the current device, and None for None."""
+    array = xp.ndarray  # ``empty`` is the same with a few checks more
+    return [None if shape is None else array(shape, kind) for shape in shapes]
+
+
+def is_current(stream: Stream, device: int) -> bool:
+    """Whether ``stream`` of ``device`` is for certain the current one."""
+    cuda = load_cupy().cuda
+    if stream.is_per_thread or cuda.runtime.getDevice() != device:
+        return False
+    return bool(cuda.get_current_stream().ptr == stream.cupy.ptr)
 
 
 def follow(session: Session, earlier: Stream) -> None:

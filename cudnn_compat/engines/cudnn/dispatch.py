@@ -5,7 +5,7 @@ from __future__ import annotations
 from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs import Arrays, Stage, addresses
-from cudnn_compat.engines.cudnn.graphs.recording import Call
+from cudnn_compat.engines.cudnn.graphs.recording import Call, On
 from cudnn_compat.engines.cudnn.plan import CudnnPlan
 
 __all__ = ["dispatch"]
@@ -26,7 +26,7 @@ def dispatch(
     Args:
         network: the descriptor that ``call`` computes with.
         workspace: bytes of scratch that it takes.
-        call: the library's call.
+        call: the library's call, or calls.
         reads, writes: its arrays as ``stage`` names them, aligned and contiguous; None where one is
             absent.
     """
@@ -55,4 +55,5 @@ def _compute(
     if replays is not None and replays.run(session, stage, network, workspace, call, reads, writes):
         return
     scratch = session.bytes(workspace)  # named, so that it lives until the call has returned
-    call(session.handle, scratch.data.ptr, addresses(reads), addresses(writes))
+    on = On(session.handle, scratch.data.ptr, session.stream.cupy.ptr)
+    call(on, addresses(reads), addresses(writes))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from cudnn_compat.arrays import Array, device_of, numpy_dtype
+from cudnn_compat.arrays import Array, device_of, load_cupy, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn import backward, forward, long, operations
@@ -15,6 +16,8 @@ from cudnn_compat.engines.cudnn.device import (
     Stream,
     device_index,
     follow,
+    fresh,
+    is_current,
 )
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
 from cudnn_compat.engines.cudnn.plan import (
@@ -26,12 +29,14 @@ from cudnn_compat.engines.cudnn.plan import (
 from cudnn_compat.engines.cudnn.selection import Selection
 from cudnn_compat.engines.cudnn.settings import check_version
 from cudnn_compat.engines.cudnn.staging import hand_on, input_array, output_array, put_back
+from cudnn_compat.engines.interface import Outputs, Shapes
 from cudnn_compat.engines.operations import (
     check_activation,
     check_dropout,
     check_like,
     check_softmax,
 )
+from cudnn_compat.engines.outputs import fresh_outputs
 from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -84,7 +89,9 @@ class CudnnEngine:
             training,
             device,
         )
-        made = self.plans.get(key, lambda: self._make(spec, sequences, training, device))
+        made = self.plans.find(key)
+        if made is None:
+            made = self.plans.get(key, lambda: self._make(spec, sequences, training, device))
         if not isinstance(made, Choice):
             return made
         return made.current() if begins else made.latest()
@@ -112,10 +119,11 @@ class CudnnEngine:
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cuda:0"
     ) -> list[Array | None]:
         """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
-        kind = numpy_dtype(dtype)
-        with Session(device_index(device)) as session:
-            empty = session.xp.empty
-            return [None if shape is None else empty(shape, kind) for shape in shapes]
+        kind, index, xp = numpy_dtype(dtype), device_index(device), load_cupy()
+        if xp.cuda.runtime.getDevice() == index:
+            return fresh(xp, shapes, kind)
+        with xp.cuda.Device(index):
+            return fresh(xp, shapes, kind)
 
     def reserve(self, plan: AnyPlan, sequences: Sequences, device: str = "cuda:0") -> Array:
         """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""
@@ -132,8 +140,30 @@ class CudnnEngine:
 
     def follow(self, stream: Stream, device: str = "cuda:0") -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.follow`."""
-        with Session(device_index(device)) as session:
-            follow(session, stream)
+        index = device_index(device)
+        if not is_current(stream, index):
+            with Session(index) as session:
+                follow(session, stream)
+
+    def outputs(
+        self,
+        plan: AnyPlan,
+        sequences: Sequences,
+        shapes: Shapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        *,
+        dropout: DropoutState | None,
+    ) -> Outputs:
+        """See :meth:`cudnn_compat.engines.interface.Engine.outputs`."""
+        if type(plan) is CudnnPlan and plan.again is not None and plan.trial is None:
+            found = plan.again.forward(shapes, w, x, hx, cx)
+            if found is not None:
+                return found
+        with Session(plan.index):
+            return fresh_outputs(self, plan, sequences, shapes, w, x, hx, cx, dropout)
 
     def forward(
         self,
@@ -229,6 +259,45 @@ class CudnnEngine:
                 plan.backward_weights(session, sequences, x, reserve, dw)
             else:
                 backward.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
+
+    def backward(
+        self,
+        plan: AnyPlan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        *,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+        dw: Array,
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.backward`."""
+        if isinstance(plan, CudnnPlan) and plan.trial is None and sequences.total:
+            arrays = (w, x, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx, dw)
+            if plan.again is None or not plan.again.backward(*arrays):
+                with Session(plan.index) as session:
+                    backward.run_both(session, plan, sequences, *arrays)
+            return
+        with Session(plan.index) as session:  # times are taken of each
+            self.backward_data(
+                *(plan, sequences, w, x, hx, cx, y, reserve),
+                dy=dy,
+                dhy=dhy,
+                dcy=dcy,
+                dx=dx,
+                dhx=dhx,
+                dcx=dcx,
+            )
+            dw.data.memset_async(0, dw.nbytes, session.stream.cupy)
+            self.backward_weights(plan, sequences, w, x, hx, y, reserve, dw=dw)
 
     def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cuda:0") -> int:
         """What the library says."""

@@ -12,7 +12,7 @@ from cudnn_compat.engines.cudnn.device import Session, address
 from cudnn_compat.engines.cudnn.dispatch import dispatch
 from cudnn_compat.engines.cudnn.dropout import generator_of
 from cudnn_compat.engines.cudnn.graphs import FORWARD
-from cudnn_compat.engines.cudnn.graphs.recording import Addresses
+from cudnn_compat.engines.cudnn.graphs.recording import Addresses, On
 from cudnn_compat.engines.cudnn.plan import CudnnPlan
 from cudnn_compat.engines.cudnn.staging import input_array
 from cudnn_compat.sequences import Sequences
@@ -45,11 +45,11 @@ def run(
     reads, writes = (w, x_in, hx_in, cx_in), (y_out, hy_out, cy_out, reserve)
     with _network(session, plan, dropout) as network:
 
-        def call(handle: int, workspace: int, reads: Addresses, writes: Addresses) -> None:
+        def call(on: On, reads: Addresses, writes: Addresses) -> None:
             w, x, hx, cx = reads
             y, hy, cy, reserve = writes
             library.cudnnRNNForward(
-                handle,
+                on.handle,
                 network,
                 plan.mode,
                 address(geometry.lengths),
@@ -66,7 +66,7 @@ def run(
                 plan.weight_bytes,
                 w,
                 geometry.workspace,
-                workspace,
+                on.workspace,
                 geometry.reserve,
                 reserve,
             )

@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, numpy_dtype
+from cudnn_compat.arrays import Array, load_cupy, numpy_dtype
 from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.descriptors import Descriptor, rnn_data_descriptor, tensor_descriptor
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn.device import Session, device_index
-from cudnn_compat.engines.cudnn.graphs import Replays
+from cudnn_compat.engines.cudnn.graphs import Again, Replays
 from cudnn_compat.engines.cudnn.network import Network
 from cudnn_compat.engines.cudnn.settings import DTYPE_CODES, LAYOUT_CODES
 from cudnn_compat.engines.cudnn.staging import Moves, moves_of
@@ -129,6 +129,7 @@ class CudnnPlan(ShapedPlan):
         replays: its calls as graphs; None where it runs plainly.
 
     Attributes:
+        again: the short way to its graphs, where it has any and no dropout acts.
         trial: who takes the times of its calls, if anybody does.
     """
 
@@ -148,6 +149,16 @@ class CudnnPlan(ShapedPlan):
         self.mode = c.CUDNN_FWD_MODE_TRAINING if shape.training else c.CUDNN_FWD_MODE_INFERENCE
         self._geometries = geometries
         self._equal: Geometry | None = None
+        self.again: Again | None = None
+        if replays is not None and not self.drops:
+            self.again = Again(
+                load_cupy(),
+                replays,
+                shape.index,
+                numpy_dtype(shape.spec.dtype),
+                has_cell=shape.spec.has_cell,
+                training=shape.training,
+            )
 
     def release(self) -> None:
         """Let go of its graphs: it will not be called again."""

@@ -11,6 +11,7 @@ import numpy as np
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
+from cudnn_compat.engines.interface import Outputs, Shapes
 from cudnn_compat.engines.numpy import backward, forward, operations
 from cudnn_compat.engines.numpy.plan import NumpyPlan
 from cudnn_compat.engines.operations import (
@@ -19,6 +20,7 @@ from cudnn_compat.engines.operations import (
     check_like,
     check_softmax,
 )
+from cudnn_compat.engines.outputs import fresh_outputs
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -94,6 +96,21 @@ class NumpyEngine:
     def follow(self, stream: None, device: str = "cpu") -> None:
         """Nothing to wait for."""
 
+    def outputs(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        shapes: Shapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        *,
+        dropout: DropoutState | None,
+    ) -> Outputs:
+        """See :meth:`cudnn_compat.engines.interface.Engine.outputs`."""
+        return fresh_outputs(self, plan, sequences, shapes, w, x, hx, cx, dropout)
+
     def forward(
         self,
         plan: NumpyPlan,
@@ -152,6 +169,31 @@ class NumpyEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
         with np.errstate(under="ignore"):
             backward.run_weights(plan, sequences, x, hx, y, reserve, dw)
+
+    def backward(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Array,
+        *,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+        dw: Array,
+    ) -> None:
+        """See :meth:`cudnn_compat.engines.interface.Engine.backward`."""
+        given = (plan, sequences, w, x, hx, cx, y, reserve)
+        self.backward_data(*given, dy=dy, dhy=dhy, dcy=dcy, dx=dx, dhx=dhx, dcx=dcx)
+        dw[...] = 0
+        self.backward_weights(plan, sequences, w, x, hx, y, reserve, dw=dw)
 
     def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cpu") -> int:
         """One byte for each element."""

@@ -1,11 +1,14 @@
 """Calls of the library recorded as CUDA graphs, and replayed.
 
 STANDARD launches some kernels for each step, so that its time is the host's; a graph launches them
-all at once. ``replays`` decides, ``slots`` keeps memory, ``recording`` captures and launches,
-``copies`` brings arrays in and out, ``driver`` is what CuPy lacks.
+all at once. ``replays`` decides, ``again`` is the short way to what has been decided, ``slots``
+keeps memory, ``recording`` captures and launches, ``copies`` brings arrays in and out, ``driver``
+is what CuPy lacks.
 """
 
+from cudnn_compat.engines.cudnn.graphs.again import Again
 from cudnn_compat.engines.cudnn.graphs.replays import (
+    BACKWARD,
     DATA,
     FORWARD,
     WEIGHTS,
@@ -18,9 +21,11 @@ from cudnn_compat.engines.cudnn.graphs.replays import (
 from cudnn_compat.engines.cudnn.graphs.slots import Store
 
 __all__ = [
+    "BACKWARD",
     "DATA",
     "FORWARD",
     "WEIGHTS",
+    "Again",
     "Arrays",
     "Replays",
     "Stage",

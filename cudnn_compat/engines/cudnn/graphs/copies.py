@@ -21,7 +21,7 @@ from cudnn_compat.engines.cudnn.graphs.driver import (
 
 __all__ = ["MOST", "Copies"]
 
-MOST: Final = 8
+MOST: Final = 9
 """Arrays that one kernel copies."""
 
 _THREADS: Final = 256

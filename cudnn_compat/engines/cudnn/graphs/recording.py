@@ -6,20 +6,40 @@ import contextlib
 import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cudnn_compat.cudnn.handles import SpareHandle
 from cudnn_compat.cudnn.library import Library
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs.copies import Copies
 
-__all__ = ["Addresses", "Call", "Own", "Recorder", "Recording"]
+__all__ = ["Addresses", "Call", "On", "Own", "Place", "Recorder", "Recording"]
+
+_AGAIN: Final = 8
+"""Calls in a row with all arrays in one place, after which that place is recorded, …"""
+_PLACES: Final = 3
+"""… at most so often for one recording: whose arrays move gains nothing from it."""
 
 Addresses = tuple[int, ...]
 """Where arrays begin in device memory; 0 where one is absent."""
 
-Call = Callable[[int, int, Addresses, Addresses], None]
-"""The library's call: with a handle and a workspace, on what it reads and what it writes."""
+
+class On(NamedTuple):
+    """What a call of the library is put on.
+
+    Attributes:
+        handle: ``cudnnHandle_t``, with the stream set.
+        workspace: address of its scratch memory.
+        stream: ``cudaStream_t``, for what is not the library's.
+    """
+
+    handle: int
+    workspace: int
+    stream: int
+
+
+Call = Callable[[On, Addresses, Addresses], None]
+"""One call of the library, or several: on addresses that it reads, and that it writes."""
 
 
 class Own(NamedTuple):
@@ -27,6 +47,39 @@ class Own(NamedTuple):
 
     addresses: Addresses
     sizes: tuple[int, ...]
+
+
+class Place:
+    """Where the caller's arrays of one recording have been in the last calls.
+
+    Attributes:
+        addresses: of the last call.
+        bound: a graph on these very addresses, which copies nothing.
+    """
+
+    __slots__ = ("_again", "_tries", "addresses", "bound")
+
+    def __init__(self) -> None:
+        self.addresses: Any = None
+        self.bound: Recording | None = None
+        self._again = 0
+        self._tries = 0
+
+    def comes_back(self, addresses: Any) -> bool:
+        """Note where the arrays are; whether it is now worth while to record that place."""
+        if addresses != self.addresses:
+            if self.bound is None or self._tries < _PLACES:
+                self.addresses, self.bound, self._again = addresses, None, 0
+            return False
+        self._again += 1
+        if self.bound is not None or self._again != _AGAIN or self._tries >= _PLACES:
+            return False
+        self._tries += 1
+        return True
+
+    def give_up(self) -> None:
+        """Record no place any more."""
+        self._tries = _PLACES
 
 
 class Recorder:
@@ -49,8 +102,9 @@ class Recorder:
         self, session: Session, call: Call, workspace: int, reads: Addresses, writes: Addresses
     ) -> None:
         """The call as it is, on the current stream; it also makes the handle ready to record it."""
-        self._library.cudnnSetStream(self._handle.value, session.stream.cupy.ptr)
-        call(self._handle.value, workspace, reads, writes)
+        stream = session.stream.cupy.ptr
+        self._library.cudnnSetStream(self._handle.value, stream)
+        call(On(self._handle.value, workspace, stream), reads, writes)
 
     def record(
         self, session: Session, call: Call, workspace: int, reads: Own, writes: Own
@@ -74,7 +128,8 @@ class Recorder:
         try:
             if inward is not None:
                 inward.capture(stream, (0,) * len(reads.addresses))
-            call(self._handle.value, workspace, reads.addresses, writes.addresses)
+            on = On(self._handle.value, workspace, stream)
+            call(on, reads.addresses, writes.addresses)
             if outward is not None:
                 outward.capture(stream, (0,) * len(writes.addresses))
         except BaseException:
@@ -93,9 +148,14 @@ class Recorder:
 
 
 class Recording:
-    """An executable graph: copies in, the library's kernels, copies out."""
+    """An executable graph: copies in, the library's kernels, copies out.
 
-    __slots__ = ("_executable", "_graph", "_inward", "_keeps", "_outward", "_runtime")
+    Attributes:
+        call: what was recorded; it keeps what the graph refers to, lengths on the device.
+        place: where the caller's arrays have been.
+    """
+
+    __slots__ = ("_executable", "_graph", "_inward", "_outward", "_runtime", "call", "place")
 
     def __init__(
         self,
@@ -107,7 +167,8 @@ class Recording:
         call: Call,
     ) -> None:
         self._runtime = runtime
-        self._keeps = call  # and what it refers to: lengths on the device
+        self.call = call
+        self.place = Place()
         self._graph = graph  # whose nodes are named when the executable is told addresses
         self._executable = executable
         self._inward = inward

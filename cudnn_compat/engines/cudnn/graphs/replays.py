@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn.descriptors import Descriptor
-from cudnn_compat.engines.cudnn.device import Session, Stream
+from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, Own, Recording
 from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.errors import LibraryError
 
 __all__ = [
+    "BACKWARD",
     "DATA",
     "FORWARD",
     "WEIGHTS",
@@ -34,7 +35,7 @@ _SLOTS: Final = 8
 
 
 class Stage(NamedTuple):
-    """One of the three calls: names of the arrays that it reads and writes, in their order."""
+    """One of the calls: names of the arrays that it reads and writes, in their order."""
 
     name: str
     reads: tuple[str, ...]
@@ -48,6 +49,12 @@ DATA: Final = Stage(
     ("dx", "dhx", "dcx", "reserve"),
 )
 WEIGHTS: Final = Stage("weights", ("x", "hx", "y", "reserve", "dw"), ("dw",))
+BACKWARD: Final = Stage(
+    "backward",
+    ("w", "x", "hx", "cx", "y", "dy", "dhy", "dcy", "reserve"),
+    ("dx", "dhx", "dcx", "dw", "reserve"),
+)
+"""The two in one, with a dw that begins at zero."""
 
 Arrays = tuple[Array | None, ...]
 
@@ -73,17 +80,20 @@ class Replays:
     Attributes:
         refused: why nothing can be recorded; None while nothing speaks against it.
         recorded: calls recorded so far.
+        store: where its slots are counted.
+        own: the network's descriptor for calls that draw no masks.
+        slots: its slots, by the address of their stream.
     """
 
     def __init__(self, store: Store, own: Descriptor, patience: int) -> None:
         self.refused: str | None = None
         self.recorded = 0
-        self._store = store
-        self._own = own
+        self.store = store
+        self.own = own
+        self.slots: dict[int, list[Slot]] = {}
         self._eager = graphs() == "always"
         self._patience = 0 if self._eager else patience
         self._drawn: Descriptor | None = None
-        self._slots: dict[Stream, list[Slot]] = {}
 
     def reserve(self, session: Session, size: int) -> Array | None:
         """Memory for a forward's reserve that its graphs work on; None where there is none."""
@@ -91,12 +101,10 @@ class Replays:
             return None
         if session.capturing:
             return None
-        store = self._store
-        with store.lock:
+        with self.store.lock:
             slot = self._idle(session)
             if slot is None or not self._grow(session, slot, {"reserve": size}):
                 return None
-            slot.leased = True
             return slot.lend(session, size)
 
     def run(
@@ -126,7 +134,7 @@ class Replays:
             key = (stage.name, network, *map(bool, given), *map(bool, wanted))
             recording = slot.find(key)
             if recording is not None:
-                self._launch(session, slot, key, stage, call, recording, given, wanted)
+                self.launch(slot, stage, recording, given, wanted)
                 return True
             slot.held = {}
             if not slot.recorder.lock.acquire(blocking=False):
@@ -138,20 +146,14 @@ class Replays:
         finally:
             slot.busy = False
 
-    def _launch(
-        self,
-        session: Session,
-        slot: Slot,
-        key: tuple[Any, ...],
-        stage: Stage,
-        call: Call,
-        recording: Recording,
-        given: Addresses,
-        wanted: Addresses,
+    def launch(
+        self, slot: Slot, stage: Stage, recording: Recording, given: Addresses, wanted: Addresses
     ) -> None:
-        """Replay, without copies where all arrays are where they have been for some calls."""
-        stream = session.stream.cupy.ptr
-        place = slot.place_of(key)
+        """Replay, without copies where all arrays are where they have been for some calls.
+
+        ``slot`` is the caller's for the while, and its stream and device are the current ones.
+        """
+        stream, place = slot.stream.cupy.ptr, recording.place
         if place.bound is not None and place.addresses == (given, wanted):
             if stage is FORWARD:
                 slot.held = {}
@@ -161,22 +163,27 @@ class Replays:
         _hold(slot, stage, given, wanted)
         if place.comes_back((given, wanted)) and slot.recorder.lock.acquire(blocking=False):
             try:
-                nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
-                place.bound = slot.recorder.record(
-                    session, call, slot.address("workspace"), *nothing
-                )
-                self.recorded += 1
+                self._bind(slot, recording, given, wanted)
             except Exception:  # the graph that copies serves as well
                 place.give_up()
             finally:
                 slot.recorder.lock.release()
 
+    def _bind(self, slot: Slot, recording: Recording, given: Addresses, wanted: Addresses) -> None:
+        """Record on the caller's own arrays."""
+        nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
+        with Session(slot.device) as session:
+            recording.place.bound = slot.recorder.record(
+                session, recording.call, slot.address("workspace"), *nothing
+            )
+        self.recorded += 1
+
     def release(self) -> None:
         """Let go of all slots that nobody uses."""
-        with self._store.lock:
-            for slots in self._slots.values():
+        with self.store.lock:
+            for slots in self.slots.values():
                 for slot in list(slots):
-                    self._store.drop(slot)
+                    self.store.drop(slot)
 
     def _ripe(self, stage: Stage, network: Descriptor) -> bool:
         """Whether the shape has come back often enough, and the generator with it."""
@@ -184,7 +191,7 @@ class Replays:
             if stage is FORWARD:
                 self._patience -= 1
             return False
-        if network is self._own or network is self._drawn:
+        if network is self.own or network is self._drawn:
             return True
         self._drawn = network  # a graph is worth while only for a generator that goes on
         return False
@@ -192,13 +199,13 @@ class Replays:
     def _take(self, session: Session, stage: Stage, reads: Arrays, writes: Arrays) -> Slot | None:
         """The slot whose reserve this is, else an idle one; it is busy then."""
         reserve = writes[3] if stage is FORWARD else reads[stage.reads.index("reserve")]
-        with self._store.lock:
+        with self.store.lock:
             slot = None
             if reserve is not None:
                 place = reserve.data.ptr
                 if place % ALIGNMENT:
                     return None
-                for one in self._slots.get(session.stream, ()):
+                for one in self.slots.get(session.stream.cupy.ptr, ()):
                     if one.reserve == place:
                         slot = one
                         break
@@ -208,22 +215,23 @@ class Replays:
                 slot = None
             if slot is not None:
                 slot.busy = True
-                self._store.use(slot)
+                self.store.use(slot)
             return slot
 
     def _idle(self, session: Session) -> Slot | None:
-        slots = self._slots.get(session.stream)
+        current = session.stream.cupy.ptr
+        slots = self.slots.get(current)
         if slots is None:
-            for stream in [one for one, empty in self._slots.items() if not empty]:
-                del self._slots[stream]
-            slots = self._slots[session.stream] = []
+            for stream in [one for one, slots in self.slots.items() if not slots]:
+                del self.slots[stream]
+            slots = self.slots[current] = []
         for slot in slots:
             if not (slot.busy or slot.leased):
                 return slot
         if len(slots) >= _SLOTS:
             return None
         try:
-            recorder = self._store.recorder(session)
+            recorder = self.store.recorder(session)
         except LibraryError:  # no handle: the plain call has one
             return None
         if recorder is None:
@@ -235,12 +243,12 @@ class Replays:
     def _grow(self, session: Session, slot: Slot, sizes: dict[str, int]) -> bool:
         more = slot.missing(sizes)
         if more:
-            if not self._store.admit(session, slot, more):
+            if not self.store.admit(session, slot, more):
                 return False
             try:
                 slot.grow(session, sizes)
             except MemoryError:  # the plain call takes less
-                self._store.give_back(slot, slot.missing(sizes))
+                self.store.give_back(slot, slot.missing(sizes))
                 return False
         return True
 
@@ -261,7 +269,7 @@ class Replays:
             for name, array in zip(names, arrays, strict=True):
                 if array is not None:
                     sizes[name] = array.nbytes
-        with self._store.lock:
+        with self.store.lock:
             if not self._grow(session, slot, sizes):
                 return False
         given, wanted = addresses(reads), addresses(writes)
@@ -293,7 +301,7 @@ class Replays:
         ]
         workspace = slot.address("workspace")
         # Ready to record by a run whose results are overwritten; masks cannot be drawn again.
-        if self._eager and stage is FORWARD and key[1] is self._own:
+        if self._eager and stage is FORWARD and key[1] is self.own:
             slot.recorder.run(session, call, workspace, *(arrays.addresses for arrays in own))
         try:
             made = slot.recorder.record(session, call, workspace, *own)

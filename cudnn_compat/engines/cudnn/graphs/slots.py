@@ -12,54 +12,17 @@ from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session, Stream
 from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
 
-__all__ = ["Place", "Slot", "Store"]
+__all__ = ["Lease", "Slot", "Store"]
 
 _SHARE: Final = 8
 """One part in so many of a device's memory is kept at most."""
 _REST: Final = 5.0
 """Seconds that a slot was not used before another may take its place: recording costs about as much
 as a call, so that shapes that take turns in too little memory had better not record at all."""
-_AGAIN: Final = 8
-"""Calls in a row with all arrays in one place, after which that place is recorded, …"""
-_PLACES: Final = 3
-"""… at most so often for one recording: whose arrays move gains nothing from it."""
 _RECORDERS: Final = 16
 """Streams that are recorded for at one time; others run plainly."""
 _MOST_SLOTS: Final = 1024
 _RECORDINGS: Final = 12
-
-
-class Place:
-    """Where the caller's arrays of one recording have been in the last calls.
-
-    Attributes:
-        addresses: of the last call.
-        bound: a graph on these very addresses, which copies nothing.
-    """
-
-    __slots__ = ("_again", "_tries", "addresses", "bound")
-
-    def __init__(self) -> None:
-        self.addresses: Any = None
-        self.bound: Recording | None = None
-        self._again = 0
-        self._tries = 0
-
-    def comes_back(self, addresses: Any) -> bool:
-        """Note where the arrays are; whether it is now worth while to record that place."""
-        if addresses != self.addresses:
-            if self.bound is None or self._tries < _PLACES:
-                self.addresses, self.bound, self._again = addresses, None, 0
-            return False
-        self._again += 1
-        if self.bound is not None or self._again != _AGAIN or self._tries >= _PLACES:
-            return False
-        self._tries += 1
-        return True
-
-    def give_up(self) -> None:
-        """Record no place any more."""
-        self._tries = _PLACES
 
 
 class Slot:
@@ -94,7 +57,6 @@ class Slot:
         self.used = 0.0
         self._arrays: dict[str, Array] = {}
         self._recordings: OrderedDict[Any, Recording] = OrderedDict()
-        self._places: dict[Any, Place] = {}
 
     def missing(self, sizes: dict[str, int]) -> int:
         """Bytes that :meth:`grow` would take."""
@@ -113,13 +75,6 @@ class Slot:
         array = self._arrays.get(name)
         return 0 if array is None else int(array.data.ptr)
 
-    def place_of(self, key: Any) -> Place:
-        """Where the arrays of a recording have been."""
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = Place()
-        return place
-
     def find(self, key: Any) -> Recording | None:
         """What was recorded under ``key``."""
         return self._recordings.get(key)
@@ -128,27 +83,38 @@ class Slot:
         """Keep one more; of many, the first goes."""
         self._recordings[key] = recording
         if len(self._recordings) > _RECORDINGS:
-            gone, _ = self._recordings.popitem(last=False)
-            self._places.pop(gone, None)
+            self._recordings.popitem(last=False)
 
     def lend(self, session: Session, size: int) -> Array:
         """The reserve, as an array that keeps the slot from serving others while it lives."""
         cuda = session.xp.cuda
-        memory = cuda.UnownedMemory(self.reserve, size, _Lease(self), session.device)
+        memory = cuda.UnownedMemory(self.reserve, size, self.lease(), session.device)
         return session.xp.ndarray((size,), "uint8", memptr=cuda.MemoryPointer(memory, 0))
 
+    def lease(self) -> Lease:
+        """The reserve, in the form that an engine's calls need of an array; quicker to make."""
+        self.leased = True
+        return Lease(self, self._arrays["reserve"])
 
-class _Lease:
-    """Held by an array over a slot's reserve; the slot is free again when it is gone."""
 
-    __slots__ = ("_slot",)
+class Lease:
+    """A slot's reserve, which is another's to use again when this is gone.
 
-    def __init__(self, slot: Slot) -> None:
-        self._slot = slot
+    Attributes:
+        slot: whose reserve it is.
+        data, nbytes: as those of an array.
+    """
+
+    __slots__ = ("data", "nbytes", "slot")
+
+    def __init__(self, slot: Slot, array: Array) -> None:
+        self.slot = slot
+        self.data = array.data
+        self.nbytes = array.nbytes
 
     def __del__(self) -> None:
-        self._slot.held = {}
-        self._slot.leased = False
+        self.slot.held = {}
+        self.slot.leased = False
 
 
 class Store:

@@ -156,29 +156,19 @@ def forward(given: Given, cx: Array | None, *, training: bool) -> tuple[Any, Arr
         plan = engine.plan(spec, sequences, training=training, device=device)
         shape = (*given.xs.shape[:-1], spec.output_size)
         shapes = (shape, given.hx.shape, None if cell is None else cell.shape)
-        ys, hy, cy = engine.results(shapes, given.dtype, device)
-        reserve = pointer = None
-        dropout: DropoutState | None = None
+        arrays = (given.flat, given.xs, given.hx, cell)
+        pointer = None
         if training:
-            reserve = engine.reserve(plan, sequences, device)
+            ys, hy, cy = engine.results(shapes, given.dtype, device)
+            reserve = engine.reserve(plan, sequences, device)  # one that callers may hold
             pointer = pointer_to(reserve)
-            if spec.drops:
-                dropout = _generator(given)
-        engine.forward(
-            plan,
-            sequences,
-            given.flat,
-            given.xs,
-            given.hx,
-            cell,
-            y=ys,
-            hy=hy,
-            cy=cy,
-            reserve=reserve,
-            dropout=dropout,
-        )
-    if pointer is not None:
-        reserves.remember(device, pointer.ptr, ratio)
+            dropout = _generator(given) if spec.drops else None
+            engine.forward(
+                plan, sequences, *arrays, y=ys, hy=hy, cy=cy, reserve=reserve, dropout=dropout
+            )
+            reserves.remember(device, pointer.ptr, ratio)
+        else:
+            ys, hy, cy, *_ = engine.outputs(plan, sequences, shapes, *arrays, dropout=None)
     return pointer, hy, given.absent_cell(cx) if cy is None else cy, ys
 
 

@@ -1,0 +1,202 @@
+"""The short way of a call that has been recorded: nothing is asked that cannot have changed.
+
+The long way, :meth:`Replays.run`, learns from the session, the plan and the lengths what a call
+needs. Once that is recorded only this may differ: the current device and stream, whether somebody
+captures it, where the arrays are, and which slot is idle. Where anything is not as the recording
+needs it, these say so and have done nothing.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cudnn_compat.arrays import Array
+from cudnn_compat.engines.cudnn.device import fresh
+from cudnn_compat.engines.cudnn.graphs.recording import Recording
+from cudnn_compat.engines.cudnn.graphs.replays import BACKWARD, FORWARD, Replays
+from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
+from cudnn_compat.engines.cudnn.staging import ALIGNMENT
+from cudnn_compat.engines.interface import Outputs, Shapes
+
+__all__ = ["Again"]
+
+
+class Again:
+    """What is recorded of one plan, on whatever streams.
+
+    Args:
+        device: of the plan.
+        kind: dtype of all arrays.
+        has_cell, training: of the plan.
+    """
+
+    def __init__(
+        self,
+        xp: ModuleType,
+        replays: Replays,
+        device: int,
+        kind: np.dtype,
+        *,
+        has_cell: bool,
+        training: bool,
+    ) -> None:
+        self._xp = xp
+        self._runtime = xp.cuda.runtime
+        self._current = xp.cuda.get_current_stream
+        self._replays = replays
+        self._device = device
+        self._kind = kind
+        self._has_cell = has_cell
+        self._training = training
+
+    def forward(
+        self, shapes: Shapes, w: Array, x: Array, hx: Array | None, cx: Array | None
+    ) -> Outputs | None:
+        """A forward into fresh arrays; None: not that way."""
+        if self._runtime.getDevice() != self._device:
+            return None
+        stream = self._current().ptr
+        slots = self._replays.slots.get(stream)
+        if not slots:
+            return None
+        given = (
+            w.data.ptr,
+            x.data.ptr,
+            0 if hx is None else hx.data.ptr,
+            0 if cx is None else cx.data.ptr,
+        )
+        if (given[0] | given[1] | given[2] | given[3]) % ALIGNMENT:
+            return None
+        if not (w.flags.c_contiguous and x.flags.c_contiguous and _contiguous(hx, cx)):
+            return None
+        if self._captured(stream):
+            return None
+        found = self._take(slots, self._forward_key(hx is not None, cx is not None))
+        if found is None:
+            return None
+        slot, recording = found
+        try:
+            lease = slot.lease() if self._training else None
+            y, hy, cy = fresh(self._xp, shapes, self._kind)
+            assert y is not None and hy is not None
+            wanted = (
+                y.data.ptr,
+                hy.data.ptr,
+                0 if cy is None else cy.data.ptr,
+                slot.reserve if self._training else 0,
+            )
+            if (wanted[0] | wanted[1] | wanted[2]) % ALIGNMENT:  # an allocator of the caller's
+                return None
+            self._replays.launch(slot, FORWARD, recording, given, wanted)
+        finally:
+            slot.busy = False
+        return y, hy, cy, lease, slot.stream if self._training else None
+
+    def backward(
+        self,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+        dw: Array,
+    ) -> bool:
+        """Both passes backward of a forward that went this way; whether it was done."""
+        if type(reserve) is not Lease or dy is None:
+            return False
+        slot = reserve.slot
+        stream = slot.stream.cupy.ptr
+        if self._runtime.getDevice() != self._device or self._current().ptr != stream:
+            return False
+        given = (
+            w.data.ptr,
+            x.data.ptr,
+            0 if hx is None else hx.data.ptr,
+            0 if cx is None else cx.data.ptr,
+            y.data.ptr,
+            dy.data.ptr,
+            0 if dhy is None else dhy.data.ptr,
+            0 if dcy is None else dcy.data.ptr,
+            slot.reserve,
+        )
+        wanted = (
+            dx.data.ptr,
+            dhx.data.ptr,
+            0 if dcx is None else dcx.data.ptr,
+            dw.data.ptr,
+            slot.reserve,
+        )
+        # What the forward read or wrote was contiguous and aligned, but for copies of w.
+        if (given[0] | given[5] | given[6] | given[7]) % ALIGNMENT:
+            return False
+        if (wanted[0] | wanted[1] | wanted[2] | wanted[3]) % ALIGNMENT:
+            return False
+        if not (w.flags.c_contiguous and dy.flags.c_contiguous and _contiguous(dhy, dcy)):
+            return False
+        if self._captured(stream):
+            return False
+        key = (
+            BACKWARD.name,
+            self._replays.own,
+            *(True, True, hx is not None, cx is not None, True),
+            *(True, dhy is not None, dcy is not None, True),
+            *(True, True, self._has_cell, True, True),
+        )
+        recording = slot.find(key)
+        if recording is None:
+            return False
+        store = self._replays.store
+        with store.lock:
+            if slot.busy:
+                return False
+            slot.busy = True
+            store.use(slot)
+        try:
+            self._replays.launch(slot, BACKWARD, recording, given, wanted)
+        finally:
+            slot.busy = False
+        return True
+
+    def _forward_key(self, hx: bool, cx: bool) -> tuple[Any, ...]:
+        return (
+            FORWARD.name,
+            self._replays.own,
+            *(True, True, hx, cx),
+            *(True, True, self._has_cell, self._training),
+        )
+
+    def _captured(self, stream: int) -> bool:
+        try:
+            return bool(self._runtime.streamIsCapturing(stream))
+        except Exception:  # the null stream, while another stream captures all that meets it
+            return True
+
+    def _take(self, slots: list[Slot], key: tuple[Any, ...]) -> tuple[Slot, Recording] | None:
+        """An idle slot, which is busy then, and what is recorded on it."""
+        store = self._replays.store
+        with store.lock:
+            for slot in slots:
+                if not (slot.busy or slot.leased):
+                    recording = slot.find(key)
+                    if recording is None:
+                        return None
+                    slot.busy = True
+                    store.use(slot)
+                    return slot, recording
+        return None
+
+
+def _contiguous(first: Array | None, second: Array | None) -> bool:
+    if first is not None and not first.flags.c_contiguous:
+        return False
+    return second is None or second.flags.c_contiguous
