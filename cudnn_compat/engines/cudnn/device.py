@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
-from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +30,13 @@ _LENGTHS_ARE_SENT = (
     "the lengths of a batch go to the GPU the first time they come on a stream, which cannot be "
     "captured; make the same call on this stream once before the capture begins"
 )
+
+_UNIT = 512
+"""Bytes to a multiple of which CuPy's pool rounds up."""
+_SMALL = 256 << 10
+"""Bytes of an array up to which it may share an allocation, …"""
+_MOST_SHARE = 3
+"""… with so many in all."""
 
 _PER_THREAD = 2
 """``cudaStreamPerThread``: one address for a stream of each thread."""
@@ -193,11 +200,42 @@ _in_graphs: set[object] = set()
 
 
 def fresh(
-    xp: ModuleType, shapes: Iterable[tuple[int, ...] | None], kind: np.dtype
+    xp: ModuleType, shapes: tuple[tuple[int, ...] | None, ...], kind: np.dtype
 ) -> list[Array | None]:
-    """Uninitialised arrays on the current device, and None for None."""
-    array = xp.ndarray  # ``empty`` is the same with a few checks more
-    return [None if shape is None else array(shape, kind) for shape in shapes]
+    """Uninitialised arrays on the current device, and None for None.
+
+    Small arrays of about the same size share one allocation, as making these is half of the work;
+    so one of them that is kept keeps no more than twice its own memory besides.
+    """
+    made: list[Array | None] = [None] * len(shapes)
+    array, allocate = xp.ndarray, xp.cuda.alloc
+    for size, members in _allocations(shapes, kind.itemsize):
+        memory = allocate(size)
+        for place, shape, offset in members:
+            made[place] = array(shape, kind, memory + offset)
+    return made
+
+
+@functools.lru_cache(maxsize=512)
+def _allocations(
+    shapes: tuple[tuple[int, ...] | None, ...], itemsize: int
+) -> tuple[tuple[int, tuple[tuple[int, tuple[int, ...], int], ...]], ...]:
+    """Allocations: bytes; then of each array its place among ``shapes``, its shape, its offset."""
+    made: list[tuple[int, list[tuple[int, tuple[int, ...], int]]]] = []
+    open_for: dict[int, int] = {}
+    for place, shape in enumerate(shapes):
+        if shape is None:
+            continue
+        unit = max(1, -(-math.prod(shape) * itemsize // _UNIT)) * _UNIT
+        if unit in open_for and len(made[open_for[unit]][1]) < _MOST_SHARE:
+            total, members = made[open_for[unit]]
+            members.append((place, shape, total))
+            made[open_for[unit]] = (total + unit, members)
+        else:
+            if unit <= _SMALL:
+                open_for[unit] = len(made)
+            made.append((unit, [(place, shape, 0)]))
+    return tuple((total, tuple(members)) for total, members in made)
 
 
 def is_current(stream: Stream, device: int) -> bool:

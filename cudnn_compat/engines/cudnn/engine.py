@@ -120,6 +120,7 @@ class CudnnEngine:
     ) -> list[Array | None]:
         """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
         kind, index, xp = numpy_dtype(dtype), device_index(device), load_cupy()
+        shapes = tuple(shapes)
         if xp.cuda.runtime.getDevice() == index:
             return fresh(xp, shapes, kind)
         with xp.cuda.Device(index):
