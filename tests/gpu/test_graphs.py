@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +33,13 @@ SPECS = {
     "tanh small": v2.RNNSpec("tanh", 64, 64),
     "relu skip": v2.RNNSpec("relu", 32, 32, input_mode="skip", bias="none", math="full"),
     "lstm clipped": v2.RNNSpec("lstm", 24, 32, clip=(-0.2, 0.3), math="full"),
+    "fused lstm": v2.RNNSpec("lstm", 24, 32, math="full", algo="fused"),
+    "fused lstm TF32": v2.RNNSpec("lstm", 64, 256, algo="fused"),
+    "fused gru float16": v2.RNNSpec(
+        "gru", 32, 64, num_layers=2, bidirectional=True, dtype="float16", algo="fused"
+    ),
+    "fused tanh bfloat16": v2.RNNSpec("tanh", 32, 128, dtype="bfloat16", algo="fused"),
+    "fused relu": v2.RNNSpec("relu", 24, 48, num_layers=2, bias="none", algo="fused"),
 }
 LENGTHS = (7,) * 6
 
@@ -127,10 +135,11 @@ def test_outputs_belong_to_the_caller_and_inputs_may_be_anywhere(
 
 
 @pytest.mark.parametrize("many", [2, 20])
+@pytest.mark.parametrize("name", ["lstm 2 layers bi", "fused gru float16"])
 def test_many_forwards_may_wait_for_their_backwards(
-    many: int, monkeypatch: pytest.MonkeyPatch
+    name: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, data, how = problem(SPECS["lstm 2 layers bi"], LENGTHS)
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data = on_device(data)
     given = [changed(data, k) for k in range(many)]
     wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
@@ -146,8 +155,9 @@ def test_many_forwards_may_wait_for_their_backwards(
         assert_same_bytes(as_bytes(dict(zip(names, (*out, *gradients), strict=True))), wanted[k])
 
 
-def test_gradients_are_added_to_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+@pytest.mark.parametrize("name", ["lstm float32", "fused lstm", "fused gru float16"])
+def test_gradients_are_added_to_what_is_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data = on_device(data)
 
     def add() -> dict[str, bytes]:
@@ -163,10 +173,13 @@ def test_gradients_are_added_to_what_is_there(monkeypatch: pytest.MonkeyPatch) -
     assert replays()
 
 
-def test_views_and_odd_addresses_are_replayed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["lstm float32", "fused lstm"])
+def test_views_and_odd_addresses_are_replayed_too(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import cupy
 
-    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data = on_device(data)
     room = cupy.empty(data.x.size + 1, data.x.dtype)
     odd = room[1:].reshape(data.x.shape)
@@ -180,10 +193,13 @@ def test_views_and_odd_addresses_are_replayed_too(monkeypatch: pytest.MonkeyPatc
     assert replays()
 
 
-def test_streams_and_threads_have_graphs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["gru float64", "fused lstm TF32", "fused gru float16"])
+def test_streams_and_threads_have_graphs_of_their_own(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import cupy
 
-    spec, data, how = problem(SPECS["gru float64"], LENGTHS)
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data = on_device(data)
     given = [changed(data, k) for k in range(4)]
     wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
@@ -199,8 +215,9 @@ def test_streams_and_threads_have_graphs_of_their_own(monkeypatch: pytest.Monkey
     assert len({slot.stream for slot in replays()}) == 4
 
 
-def test_threads_may_meet_on_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+@pytest.mark.parametrize("name", ["lstm float32", "fused lstm"])
+def test_threads_may_meet_on_one_stream(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data = on_device(data)
     given = [changed(data, k) for k in range(6)]
     wanted = plainly(monkeypatch, lambda: [as_bytes(train(spec, one, how)) for one in given])
@@ -436,10 +453,11 @@ def test_the_short_way_gives_every_bit_of_the_plain_call(
     assert not long_ways
 
 
+@pytest.mark.parametrize("name", ["lstm float32", "fused lstm", "fused gru float16"])
 def test_both_passes_one_by_one_give_every_bit_of_both_at_once(
-    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+    name: str, long_ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data, how = on_device(data), without_lengths(how)
 
     def one_by_one() -> dict[str, bytes]:
@@ -459,12 +477,13 @@ def test_both_passes_one_by_one_give_every_bit_of_both_at_once(
     assert long_ways == ["data", "weights"]
 
 
+@pytest.mark.parametrize("name", ["lstm float32", "fused lstm"])
 def test_whatever_the_short_way_cannot_do_goes_the_long_way(
-    long_ways: list[str], monkeypatch: pytest.MonkeyPatch
+    name: str, long_ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import cupy
 
-    spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
+    spec, data, how = problem(SPECS[name], LENGTHS)
     data, how = on_device(data), without_lengths(how)
     wide = cupy.zeros((*data.x.shape[:-1], 2 * data.x.shape[-1]), data.x.dtype)[..., ::2]
     wide[...] = data.x
@@ -582,3 +601,65 @@ def test_the_short_way_waits_for_no_other_stream_and_is_not_taken_in_a_capture(
         assert long_ways == ["forward", "backward"]
         graph.launch(stream)
         assert_same_bytes(as_bytes(results), wanted)
+
+
+# --- own kernels as graphs ----------------------------------------------------------------------
+
+
+def test_a_graph_of_own_kernels_keeps_none_of_the_arrays_that_it_was_recorded_with() -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["fused lstm"], LENGTHS)
+    data = on_device(data)
+    x, dy = data.x.copy(), data.dy.copy()
+    for _ in range(COMES_BACK):
+        train(spec, data.replace(x=x, dy=dy), how)
+    assert replays()
+    gone = [weakref.ref(array) for array in (x, dy)]
+    del x, dy
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+    assert cupy.cuda.Device().id == 0
+
+
+def test_own_kernels_that_want_more_scratch_than_they_took_run_plainly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec, data, how = problem(SPECS["fused gru float16"], LENGTHS)
+    data = on_device(data)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    train(spec, data, how)
+    (plan,) = cudnn_engine().plans.entries()
+    for pattern in plan.scratch:
+        plan.scratch[pattern] = 512
+    with pytest.raises(MemoryError, match="more scratch"):
+        train(spec, data, how)
+    v2.clear_plans()
+    for _ in range(COMES_BACK):
+        assert_same_bytes(as_bytes(train(spec, data, how)), wanted)
+
+
+def test_replays_of_own_kernels_and_products_of_others_do_not_disturb_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import cupy
+
+    spec, data, how = problem(SPECS["fused lstm TF32"], (64,) * 16)
+    data = on_device(data)
+    wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
+    a = cupy.random.default_rng(1).standard_normal((512, 512)).astype("float32")
+    product = cupy.asnumpy(a @ a)
+    other = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    for _ in range(20):
+        with other:
+            products = [a @ a for _ in range(20)]
+        results = train(spec, data, how)
+        with other:
+            products += [a @ a for _ in range(20)]
+        assert_same_bytes(as_bytes(results), wanted)
+        other.synchronize()
+        assert all(
+            np.allclose(cupy.asnumpy(one), product, rtol=1e-4, atol=1e-3) for one in products
+        )
+    assert replays()

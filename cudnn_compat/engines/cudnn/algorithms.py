@@ -77,7 +77,7 @@ def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     what one H200 showed (docs/performance.md); no way is named that could take much longer than the
     guess, because each is tried on a call of the caller's.
     """
-    spec, graph = shape.spec, _graph_is_good(shape)
+    spec, graph = shape.spec, may_be_recorded(shape)
     if spec.algo != "auto":
         guesses = [spec.algo]
     else:
@@ -139,7 +139,7 @@ def _is_close(shape: Shape, guess: str, algo: str) -> bool:
     return guess == "persist_static" and shape.batch > _FEW
 
 
-def _graph_is_good(shape: Shape) -> Callable[[str], bool]:
+def may_be_recorded(shape: Shape) -> Callable[[str], bool]:
     """Whether the calls of an algorithm may be recorded."""
     on = graphs() != "off" and not shape.ragged
     launches = shape.steps * shape.spec.num_pseudo_layers

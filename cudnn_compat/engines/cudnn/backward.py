@@ -6,8 +6,8 @@ from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn import constants as c
 from cudnn_compat.cudnn.library import Library
 from cudnn_compat.engines.cudnn.device import Session, address
-from cudnn_compat.engines.cudnn.dispatch import dispatch
-from cudnn_compat.engines.cudnn.graphs import BACKWARD, DATA, WEIGHTS
+from cudnn_compat.engines.cudnn.dispatch import by_library, dispatch
+from cudnn_compat.engines.cudnn.graphs import BACKWARD, DATA, WEIGHTS, Arrays, Stage
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, On
 from cudnn_compat.engines.cudnn.plan import CudnnPlan, Geometry
 from cudnn_compat.engines.cudnn.staging import input_array, output_array, put_back
@@ -65,8 +65,7 @@ def run_both(
         weights(on, (x, hx, y, reserve, dw), (dw,))
 
     writes = (dx_out, dhx_out, dcx_out, dw_out, reserve)
-    network = plan.network.descriptor
-    dispatch(session, plan, BACKWARD, network, geometry.workspace, call, reads, writes)
+    _dispatch(session, plan, BACKWARD, geometry, call, reads, writes)
     moves.data_back(dx_out, dx)
     moves.state_back(dhx_out, dhx, dhy)
     moves.state_back(dcx_out, dcx, dcy)
@@ -102,8 +101,7 @@ def run_data(
     call = _data(session.library, plan, geometry)
     reads = (w, hx_in, cx_in, y_in, dy_in, dhy_in, dcy_in, reserve)
     writes = (dx_out, dhx_out, dcx_out, reserve)
-    network = plan.network.descriptor
-    dispatch(session, plan, DATA, network, geometry.workspace, call, reads, writes)
+    _dispatch(session, plan, DATA, geometry, call, reads, writes)
     moves.data_back(dx_out, dx)
     moves.state_back(dhx_out, dhx, dhy)
     moves.state_back(dcx_out, dcx, dcy)
@@ -128,9 +126,22 @@ def run_weights(
         total[...] = dw
     call = _weights(session.library, plan, geometry)
     reads = (x_in, hx_in, y_in, reserve, total)
-    network = plan.network.descriptor
-    dispatch(session, plan, WEIGHTS, network, geometry.workspace, call, reads, (total,))
+    _dispatch(session, plan, WEIGHTS, geometry, call, reads, (total,))
     put_back(total, dw)
+
+
+def _dispatch(
+    session: Session,
+    plan: CudnnPlan,
+    stage: Stage,
+    geometry: Geometry,
+    call: Call,
+    reads: Arrays,
+    writes: Arrays,
+) -> None:
+    network, size = plan.network.descriptor, geometry.workspace
+    plainly = by_library(session, size, call, reads, writes)
+    dispatch(session, plan, stage, network, size, call, reads, writes, plainly)
 
 
 def _clear_padding(session: Session, geometry: Geometry, dx: Array) -> None:

@@ -163,8 +163,8 @@ class Choice(ShapedPlan):
         for candidate in self._candidates:
             if candidate.plan is not None:
                 candidate.plan.trial = None
-            if candidate is not self._candidates[best] and isinstance(candidate.plan, CudnnPlan):
-                candidate.plan.release()
+                if candidate is not self._candidates[best]:
+                    candidate.plan.release()
         if stages >= wanted:
             names = [candidate.way.name for candidate in self._candidates]
             times_by_name = dict(zip(names, totals, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 from cudnn_compat.arrays import Array, device_of, load_cupy, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.cudnn import backward, forward, long, operations
+from cudnn_compat.engines.cudnn import backward, forward, fused_calls, long, operations
 from cudnn_compat.engines.cudnn.algorithms import check_named
 from cudnn_compat.engines.cudnn.choice import Choice
 from cudnn_compat.engines.cudnn.device import (
@@ -42,6 +42,9 @@ from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
 __all__ = ["CudnnEngine"]
+
+_ONE_CALL = (CudnnPlan, FusedPlan)
+"""Plans whose calls may be recorded."""
 
 AnyPlan = CudnnPlan | FusedPlan | long.LongPlan | EmptyPlan
 """What serves a call; the cache may hold a :class:`Choice` of them."""
@@ -130,7 +133,7 @@ class CudnnEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""
         with Session(device_index(device)) as session:
             size = plan.reserve_bytes(sequences)
-            replays = plan.replays if isinstance(plan, CudnnPlan) else None
+            replays = plan.replays if isinstance(plan, _ONE_CALL) else None
             lent = None if replays is None else replays.reserve(session, size)
             return session.xp.empty((size,), "uint8") if lent is None else lent
 
@@ -159,7 +162,7 @@ class CudnnEngine:
         dropout: DropoutState | None,
     ) -> Outputs:
         """See :meth:`cudnn_compat.engines.interface.Engine.outputs`."""
-        if type(plan) is CudnnPlan and plan.again is not None and plan.trial is None:
+        if isinstance(plan, _ONE_CALL) and plan.again is not None and plan.trial is None:
             found = plan.again.forward(shapes, w, x, hx, cx)
             if found is not None:
                 return found
@@ -190,7 +193,7 @@ class CudnnEngine:
             elif isinstance(plan, long.LongPlan):
                 long.run(session, plan, sequences, w, x, hx, cx, y, hy, cy, reserve, dropout)
             elif isinstance(plan, FusedPlan):
-                plan.forward(session, sequences, w, x, hx, cx, y, hy, cy, reserve)
+                fused_calls.run_forward(session, plan, sequences, w, x, hx, cx, y, hy, cy, reserve)
             else:
                 given = (w, x, hx, cx, y, hy, cy, reserve, dropout)
                 try:
@@ -234,7 +237,7 @@ class CudnnEngine:
                 long.run_data(session, plan, sequences, x, *given)
             elif isinstance(plan, FusedPlan):
                 gradients = dy, dhy, dcy, dx, dhx, dcx
-                plan.backward_data(session, sequences, w, cx, reserve, *gradients)
+                fused_calls.run_data(session, plan, sequences, w, cx, reserve, *gradients)
             else:
                 backward.run_data(session, plan, sequences, *given)
 
@@ -257,7 +260,7 @@ class CudnnEngine:
             if isinstance(plan, long.LongPlan):
                 long.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
             elif isinstance(plan, FusedPlan):
-                plan.backward_weights(session, sequences, x, reserve, dw)
+                fused_calls.run_weights(session, plan, sequences, x, reserve, dw)
             else:
                 backward.run_weights(session, plan, sequences, x, hx, y, reserve, dw)
 
@@ -281,11 +284,16 @@ class CudnnEngine:
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward`."""
-        if isinstance(plan, CudnnPlan) and plan.trial is None and sequences.total:
-            arrays = (w, x, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx, dw)
-            if plan.again is None or not plan.again.backward(*arrays):
-                with Session(plan.index) as session:
-                    backward.run_both(session, plan, sequences, *arrays)
+        if isinstance(plan, _ONE_CALL) and plan.trial is None and sequences.total:
+            gradients = (dy, dhy, dcy, dx, dhx, dcx, dw)
+            given = (w, x, hx, cx, y, reserve)
+            if plan.again is not None and plan.again.backward(*given, *gradients):
+                return
+            with Session(plan.index) as session:
+                if isinstance(plan, FusedPlan):
+                    fused_calls.run_both(session, plan, sequences, w, x, cx, reserve, *gradients)
+                else:
+                    backward.run_both(session, plan, sequences, *given, *gradients)
             return
         with Session(plan.index) as session:  # times are taken of each
             self.backward_data(

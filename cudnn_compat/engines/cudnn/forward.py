@@ -9,7 +9,7 @@ from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cudnn.device import Session, address
-from cudnn_compat.engines.cudnn.dispatch import dispatch
+from cudnn_compat.engines.cudnn.dispatch import by_library, dispatch
 from cudnn_compat.engines.cudnn.dropout import generator_of
 from cudnn_compat.engines.cudnn.graphs import FORWARD
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses, On
@@ -71,7 +71,9 @@ def run(
                 reserve,
             )
 
-        dispatch(session, plan, FORWARD, network, geometry.workspace, call, reads, writes)
+        size = geometry.workspace
+        plainly = by_library(session, size, call, reads, writes)
+        dispatch(session, plan, FORWARD, network, size, call, reads, writes, plainly)
     moves.data_back(y_out, y)
     moves.state_back(hy_out, hy, hx)
     moves.state_back(cy_out, cy, cx)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import threading
-from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
-from cudnn_compat.arrays import Array, numpy_dtype
+from cudnn_compat.arrays import numpy_dtype
 from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.fused import FusedNetwork
 from cudnn_compat.engines.cudnn.fused.rows import Rows
+from cudnn_compat.engines.cudnn.graphs import Again, Replays, Store
 from cudnn_compat.engines.cudnn.plan import Shape, ShapedPlan
 from cudnn_compat.engines.cudnn.trial import Trial
 from cudnn_compat.sequences import Sequences, make_sequences
@@ -31,9 +31,13 @@ class FusedPlan(ShapedPlan):
     """A network of own kernels. Neither steps nor lengths matter to it.
 
     Args:
+        store: where its graphs are kept; None where it runs plainly.
         wait: until the kernels are compiled; else that goes on in the background.
 
     Attributes:
+        network: the kernels.
+        scratch: bytes of scratch that calls have taken, by what they were given.
+        replays, again: its calls as graphs, and the short way to them; None where it runs plainly.
         trial: who takes the times of its calls, if anybody does.
 
     Raises:
@@ -42,14 +46,28 @@ class FusedPlan(ShapedPlan):
 
     settled = True
 
-    def __init__(self, session: Session, shape: Shape, *, wait: bool) -> None:
+    def __init__(self, session: Session, shape: Shape, store: Store | None, *, wait: bool) -> None:
         super().__init__(shape, "fused")
         self.trial: Trial | None = None
         spec, training = shape.spec, shape.training
-        self._network = FusedNetwork(
+        self.network = FusedNetwork(
             session.xp, session.device, spec, shape.batch, training=training
         )
         self._rows: BoundedCache[Rows] = BoundedCache(_KEPT_ROWS)
+        self.scratch: dict[tuple[Any, ...], int] = {}
+        self.replays: Replays | None = None
+        self.again: Again | None = None
+        if store is not None:
+            self.replays = Replays(store, self.network, 0, blas=self.network.blas_bytes)
+            self.again = Again(
+                session.xp,
+                self.replays,
+                shape.index,
+                numpy_dtype(spec.dtype),
+                has_cell=spec.has_cell,
+                training=training,
+                looks_back=False,
+            )
         self._compiled: concurrent.futures.Future[None] | None = None
         if wait:
             self._compile()
@@ -91,7 +109,7 @@ class FusedPlan(ShapedPlan):
         c = xp.zeros(spec.cell_shape(batch), dtype) if spec.has_cell else None
         w = xp.zeros(weight_size(spec), dtype)
         sequences = make_sequences(self.layout, x.shape, lengths=lengths)
-        network, where = self._network, self._network.rows(sequences)
+        network, where = self.network, self.network.rows(sequences)
         reserve = None
         if self.training:
             reserve = xp.empty((network.reserve_bytes(sequences),), "uint8")
@@ -115,82 +133,24 @@ class FusedPlan(ShapedPlan):
         self._compiled = None
         return True
 
+    def release(self) -> None:
+        """Let go of its graphs: it will not be called again."""
+        if self.replays is not None:
+            self.replays.release()
+
     def current(self) -> FusedPlan:
         """The plan that serves the next call: itself, as there is no choice."""
         return self
 
     def workspace_bytes(self, sequences: Sequences) -> int:
         """Bytes of scratch that a forward takes."""
-        return self._network.workspace_bytes(sequences) if sequences.total else 0
+        return self.network.workspace_bytes(sequences) if sequences.total else 0
 
     def reserve_bytes(self, sequences: Sequences) -> int:
         """Bytes of the flat reserve; 0 in inference, and where there is nothing to compute."""
-        return self._network.reserve_bytes(sequences) if sequences.total else 0
+        return self.network.reserve_bytes(sequences) if sequences.total else 0
 
-    def forward(
-        self,
-        session: Session,
-        sequences: Sequences,
-        w: Array,
-        x: Array,
-        hx: Array | None,
-        cx: Array | None,
-        y: Array,
-        hy: Array | None,
-        cy: Array | None,
-        reserve: Array | None,
-    ) -> None:
-        """Fill y, hy, cy and, in training, the reserve. There is something to compute."""
-        with self._timed(session, "forward"):
-            self._network.forward(
-                self._rows_of(session, sequences),
-                w,
-                x,
-                hx,
-                cx,
-                y=y,
-                hy=hy,
-                cy=cy,
-                reserve=reserve,
-            )
-
-    def backward_data(
-        self,
-        session: Session,
-        sequences: Sequences,
-        w: Array,
-        cx: Array | None,
-        reserve: Array,
-        dy: Array | None,
-        dhy: Array | None,
-        dcy: Array | None,
-        dx: Array,
-        dhx: Array,
-        dcx: Array | None,
-    ) -> None:
-        """Fill dx, dhx, dcx; changes the reserve in place. There is something to compute."""
-        with self._timed(session, "data"):
-            self._network.backward_data(
-                self._rows_of(session, sequences),
-                w,
-                cx,
-                reserve,
-                dy=dy,
-                dhy=dhy,
-                dcy=dcy,
-                dx=dx,
-                dhx=dhx,
-                dcx=dcx,
-            )
-
-    def backward_weights(
-        self, session: Session, sequences: Sequences, x: Array, reserve: Array, dw: Array
-    ) -> None:
-        """Add the weight gradients into dw. There is something to compute."""
-        with self._timed(session, "weights"):
-            self._network.backward_weights(self._rows_of(session, sequences), x, reserve, dw=dw)
-
-    def _rows_of(self, session: Session, sequences: Sequences) -> Rows:
+    def rows_of(self, session: Session, sequences: Sequences) -> Rows:
         """Where the rows of these lengths are. What it has on the device is of one stream."""
         key = (sequences.layout, sequences.steps, sequences.lengths, session.stream)
         rows = self._rows.get(key, lambda: self._send_rows(session, sequences))
@@ -201,14 +161,4 @@ class FusedPlan(ShapedPlan):
     def _send_rows(self, session: Session, sequences: Sequences) -> Rows:
         if sequences.ragged:
             session.check_sending()
-        return self._network.rows(sequences)
-
-    @contextlib.contextmanager
-    def _timed(self, session: Session, stage: str) -> Iterator[None]:
-        trial = self.trial
-        if trial is None or session.capturing:
-            yield
-            return
-        begun = trial.begin(session)
-        yield
-        trial.end(session, stage, begun)
+        return self.network.rows(sequences)

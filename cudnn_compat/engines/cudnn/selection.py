@@ -6,7 +6,12 @@ import contextlib
 import functools
 from typing import Any
 
-from cudnn_compat.engines.cudnn.algorithms import Networks, fused_may_win, ways
+from cudnn_compat.engines.cudnn.algorithms import (
+    Networks,
+    fused_may_win,
+    may_be_recorded,
+    ways,
+)
 from cudnn_compat.engines.cudnn.choice import Choice, Way
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.dropout import forget_scratch
@@ -43,7 +48,7 @@ class Selection:
             UnsupportedError: the algorithm that the spec names is refused.
         """
         if shape.spec.algo == "fused":
-            return FusedPlan(session, shape, wait=True)
+            return self._fused_plan(session, shape, wait=True)
         guesses, others = ways(shape)
         first = self._first_that_runs(session, shape, guesses)
         skipped = [way.algo for way in guesses[: guesses.index(first)]]
@@ -52,7 +57,7 @@ class Selection:
             rule = Way(first.algo, True)
             return self._cudnn_plan(session, shape, rule if rule in others else first, 1)
         if fused_may_win(session, shape):
-            others += (Way("fused", False),)
+            others += (Way("fused", may_be_recorded(shape)("fused")),)
         if not others:
             return self._cudnn_plan(session, shape, first, 0)
         where, what = _where(session.xp, session.device, str(session.library.version)), _name(shape)
@@ -69,7 +74,7 @@ class Selection:
         def make(way: Way) -> CudnnPlan | FusedPlan:
             with Session(shape.index) as inside:
                 if way.algo == "fused":
-                    return FusedPlan(inside, shape, wait=False)
+                    return self._fused_plan(inside, shape, wait=False)
                 return self._cudnn_plan(inside, shape, way, 0)
 
         def learnt(best: Way, times: dict[str, float]) -> None:
@@ -93,6 +98,10 @@ class Selection:
                 continue
             return way
         return guesses[-1]
+
+    def _fused_plan(self, session: Session, shape: Shape, *, wait: bool) -> FusedPlan:
+        store = self.store if may_be_recorded(shape)("fused") else None
+        return FusedPlan(session, shape, store, wait=wait)
 
     def _cudnn_plan(self, session: Session, shape: Shape, way: Way, patience: int) -> CudnnPlan:
         network = self._networks.find(session, shape, way.algo)

@@ -11,7 +11,7 @@ nothing else synchronises. Lengths stay on the device, so that ragged batches co
 * ``forward.cu``, ``backward.cu``  one layer's recurrence, with what they share in ``common.cu``
 * ``rows.py``, ``rows.cu``         ragged batches without their padding; sums over rows
 * ``products.py``  matrix products whose precision the spec alone decides
-* ``memory.py``    what training keeps
+* ``memory.py``    what training keeps; ``scratch.py`` what recorded calls work in
 * ``kernels.py``   compilation
 """
 

@@ -38,12 +38,14 @@ class Call:
         xp: the module ``cupy``.
         device: N of ``cuda:N``.
         rows: the batch.
+        blas: address and bytes of scratch for products; an address of 0 leaves it to cuBLAS.
     """
 
     xp: ModuleType
     device: int
     spec: RNNSpec
     rows: Rows
+    blas: tuple[int, int] = (0, 0)
 
     @property
     def itemsize(self) -> int:
@@ -71,7 +73,7 @@ class Call:
 
     def products(self) -> Products:
         """Products with the precision that the spec asks for."""
-        return Products(self.xp, quick=self.spec.math != "full")
+        return Products(self.xp, quick=self.spec.math != "full", workspace=self.blas)
 
     def floats(self, *shape: int) -> Array:
         """Uninitialised float32 memory."""

@@ -11,7 +11,7 @@ from cudnn_compat.engines.cudnn.fused.blocks import Blocks, Chip, Problem, choos
 from cudnn_compat.engines.cudnn.fused.call import Call
 from cudnn_compat.engines.cudnn.fused.memory import kept, places
 from cudnn_compat.engines.cudnn.fused.rows import Rows
-from cudnn_compat.engines.cudnn.staging import input_array, output_array, put_back
+from cudnn_compat.engines.cudnn.fused.scratch import blas_bytes
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -66,10 +66,12 @@ def _cuts(spec: RNNSpec, batch: int, chip: Chip, *, training: bool) -> tuple[Blo
 class FusedNetwork:
     """A network for batches of one size on one device: any layout, steps and lengths.
 
-    Calls go to CuPy's current stream on the current device, which must be ``device``, and are not
-    waited for. Safe to use from many threads. With ragged batches ``rows`` sends lengths to the
-    device; all else can be captured in a graph, once the kernels have run. Scratch comes from
-    CuPy's allocator: a graph needs one of its own, kept as long as it is.
+    Arrays are contiguous and begin at multiples of 16 bytes. Calls go to CuPy's current stream on
+    the current device, which must be ``device``, and are not waited for. Safe to use from many
+    threads. With ragged batches ``rows`` sends lengths to the device; all else can be captured in a
+    graph, once the kernels have run. Scratch comes from CuPy's allocator: a graph needs one of its
+    own, kept as long as it is (``scratch.py``), and ``blas_bytes`` of scratch for cuBLAS, whose
+    address the calls take as ``blas``.
 
     Raises:
         UnsupportedError: see :func:`serves`.
@@ -84,6 +86,7 @@ class FusedNetwork:
         if reason is not None:
             raise UnsupportedError(f"algo='fused' {reason}; use algo='auto' or algo='standard'")
         self.cuts = _cuts(spec, batch, found, training=training)
+        self.blas_bytes = blas_bytes(found.capability)
 
     def reserve_bytes(self, sequences: Sequences) -> int:
         """Bytes of the flat reserve; 0 in inference."""
@@ -118,15 +121,12 @@ class FusedNetwork:
         hy: Array | None,
         cy: Array | None,
         reserve: Array | None,
+        blas: int = 0,
     ) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.forward`."""
-        w, x, hx, cx = (None if a is None else input_array(a) for a in (w, x, hx, cx))
-        outs = (y, hy, cy)
-        y_out, hy_out, cy_out = (None if a is None else output_array(a) for a in outs)
+        """See :meth:`cudnn_compat.engines.interface.Engine.forward`; ``blas``: see the class."""
         cut = self.cuts[0]
         assert cut is not None
-        forward.run(self._call(rows), cut, w, x, hx, cx, y_out, hy_out, cy_out, reserve)
-        _put_back((y_out, hy_out, cy_out), outs)
+        forward.run(self._call(rows, blas), cut, w, x, hx, cx, y, hy, cy, reserve)
 
     def backward_data(
         self,
@@ -141,31 +141,19 @@ class FusedNetwork:
         dx: Array,
         dhx: Array,
         dcx: Array | None,
+        blas: int = 0,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
-        w, cx, dy, dhy, dcy = (None if a is None else input_array(a) for a in (w, cx, dy, dhy, dcy))
-        outs = (dx, dhx, dcx)
-        dx_out, dhx_out, dcx_out = (None if a is None else output_array(a) for a in outs)
         cut = self.cuts[1]
         assert cut is not None
-        backward.run_data(
-            self._call(rows), cut, w, cx, reserve, dy, dhy, dcy, dx_out, dhx_out, dcx_out
-        )
-        _put_back((dx_out, dhx_out, dcx_out), outs)
+        call = self._call(rows, blas)
+        backward.run_data(call, cut, w, cx, reserve, dy, dhy, dcy, dx, dhx, dcx)
 
-    def backward_weights(self, rows: Rows, x: Array, reserve: Array, *, dw: Array) -> None:
+    def backward_weights(
+        self, rows: Rows, x: Array, reserve: Array, *, dw: Array, blas: int = 0
+    ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
-        total = output_array(dw)
-        if total is not dw:
-            total[...] = dw
-        backward.run_weights(self._call(rows), input_array(x), reserve, total)
-        put_back(total, dw)
+        backward.run_weights(self._call(rows, blas), x, reserve, dw)
 
-    def _call(self, rows: Rows) -> Call:
-        return Call(self.xp, self.device, self.spec, rows)
-
-
-def _put_back(written: tuple[Array | None, ...], outs: tuple[Array | None, ...]) -> None:
-    for array, out in zip(written, outs, strict=True):
-        if out is not None:
-            put_back(array, out)
+    def _call(self, rows: Rows, blas: int) -> Call:
+        return Call(self.xp, self.device, self.spec, rows, (blas, self.blas_bytes))

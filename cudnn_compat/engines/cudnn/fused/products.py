@@ -32,6 +32,7 @@ _PROTOTYPES: Final = {
     "cublasGetMathMode": (_ADDRESS, _ADDRESS),
     "cublasSetMathMode": (_ADDRESS, _INT),
     "cublasSetStream_v2": (_ADDRESS, _ADDRESS),
+    "cublasSetWorkspace_v2": (_ADDRESS, _ADDRESS, ctypes.c_size_t),
     "cublasGemmEx": (
         *(_ADDRESS, _INT, _INT, _INT, _INT, _INT, _ADDRESS),
         *(_ADDRESS, _INT, _INT, _ADDRESS, _INT, _INT, _ADDRESS),
@@ -63,17 +64,25 @@ class Products:
         LibraryError: cuBLAS refused a call.
     """
 
-    def __init__(self, xp: ModuleType, *, quick: bool) -> None:
-        """``quick``: whether float32 factors may be rounded to TF32."""
+    def __init__(self, xp: ModuleType, *, quick: bool, workspace: tuple[int, int]) -> None:
+        """Choose the precision.
+
+        Args:
+            quick: whether float32 factors may be rounded to TF32.
+            workspace: address and bytes of scratch; an address of 0 leaves it to cuBLAS.
+        """
         self._handle: int = xp.cuda.device.get_cublas_handle()
         self._library = _cublas(xp.cuda.runtime.runtimeGetVersion() // 1000)
         self._stream: int = xp.cuda.get_current_stream().ptr
         self._compute = _TF32 if quick else _FULL
         self._mode = _INT()
+        self._workspace = workspace
 
     def __enter__(self) -> Products:
         library, handle = self._library, self._handle
         library.cublasSetStream_v2(handle, self._stream)
+        if self._workspace[0]:
+            library.cublasSetWorkspace_v2(handle, *self._workspace)
         # The handle is CuPy's, and others may have allowed TF32 on it.
         library.cublasGetMathMode(handle, ctypes.byref(self._mode))
         if self._mode.value:
@@ -83,6 +92,8 @@ class Products:
     def __exit__(self, *error: object) -> None:
         if self._mode.value:
             self._library.cublasSetMathMode(self._handle, self._mode.value)
+        if self._workspace[0]:
+            self._library.cublasSetStream_v2(self._handle, self._stream)  # forgets the workspace
 
     def __call__(
         self, a: Matrix, b: Matrix, out: Matrix, rows: int, columns: int, inner: int, *, add: bool

@@ -18,7 +18,7 @@ from cudnn_compat.engines.cudnn.graphs.replays import (
     addresses,
     graphs,
 )
-from cudnn_compat.engines.cudnn.graphs.slots import Store
+from cudnn_compat.engines.cudnn.graphs.slots import Lease, Store
 
 __all__ = [
     "BACKWARD",
@@ -27,6 +27,7 @@ __all__ = [
     "WEIGHTS",
     "Again",
     "Arrays",
+    "Lease",
     "Replays",
     "Stage",
     "Store",

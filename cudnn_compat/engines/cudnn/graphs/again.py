@@ -31,6 +31,7 @@ class Again:
         device: of the plan.
         kind: dtype of all arrays.
         has_cell, training: of the plan.
+        looks_back: whether backward reads hx and y.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Again:
         *,
         has_cell: bool,
         training: bool,
+        looks_back: bool = True,
     ) -> None:
         self._xp = xp
         self._runtime = xp.cuda.runtime
@@ -51,6 +53,7 @@ class Again:
         self._kind = kind
         self._has_cell = has_cell
         self._training = training
+        self._looks_back = looks_back
 
     def forward(
         self, shapes: Shapes, w: Array, x: Array, hx: Array | None, cx: Array | None
@@ -114,16 +117,16 @@ class Again:
         """Both passes backward of a forward that went this way; whether it was done."""
         if type(reserve) is not Lease or dy is None:
             return False
-        slot = reserve.slot
+        slot, looks_back = reserve.slot, self._looks_back
         stream = slot.stream.cupy.ptr
         if self._runtime.getDevice() != self._device or self._current().ptr != stream:
             return False
         given = (
             w.data.ptr,
             x.data.ptr,
-            0 if hx is None else hx.data.ptr,
+            0 if hx is None or not looks_back else hx.data.ptr,
             0 if cx is None else cx.data.ptr,
-            y.data.ptr,
+            y.data.ptr if looks_back else 0,
             dy.data.ptr,
             0 if dhy is None else dhy.data.ptr,
             0 if dcy is None else dcy.data.ptr,
@@ -148,7 +151,7 @@ class Again:
         key = (
             BACKWARD.name,
             self._replays.own,
-            *(True, True, hx is not None, cx is not None, True),
+            *(True, True, given[2] != 0, cx is not None, looks_back),
             *(True, dhy is not None, dcy is not None, True),
             *(True, True, self._has_cell, True, True),
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from cudnn_compat.arrays import Array
 from cudnn_compat.cudnn.handles import SpareHandle
 from cudnn_compat.cudnn.library import Library
 from cudnn_compat.engines.cudnn.device import Session
@@ -31,11 +32,13 @@ class On(NamedTuple):
         handle: ``cudnnHandle_t``, with the stream set.
         workspace: address of its scratch memory.
         stream: ``cudaStream_t``, for what is not the library's.
+        blas: address of scratch for cuBLAS, where there is any.
     """
 
     handle: int
     workspace: int
     stream: int
+    blas: int = 0
 
 
 Call = Callable[[On, Addresses, Addresses], None]
@@ -97,14 +100,27 @@ class Recorder:
         self._handle = SpareHandle(session.library, session.device)
         self._library: Library = session.library
         self._capturing = session.xp.cuda.Stream(non_blocking=True)
+        self._blas: Array | None = None
+
+    def give_blas(self, session: Session, size: int) -> None:
+        """Have scratch memory for cuBLAS, which all graphs of the stream share.
+
+        Raises:
+            MemoryError: there is none.
+        """
+        if size and self._blas is None:
+            self._blas = session.bytes(size)
+
+    def _on(self, workspace: int, stream: int) -> On:
+        blas = 0 if self._blas is None else self._blas.data.ptr
+        self._library.cudnnSetStream(self._handle.value, stream)
+        return On(self._handle.value, workspace, stream, blas)
 
     def run(
         self, session: Session, call: Call, workspace: int, reads: Addresses, writes: Addresses
     ) -> None:
         """The call as it is, on the current stream; it also makes the handle ready to record it."""
-        stream = session.stream.cupy.ptr
-        self._library.cudnnSetStream(self._handle.value, stream)
-        call(On(self._handle.value, workspace, stream), reads, writes)
+        call(self._on(workspace, session.stream.cupy.ptr), reads, writes)
 
     def record(
         self, session: Session, call: Call, workspace: int, reads: Own, writes: Own
@@ -122,14 +138,14 @@ class Recorder:
         if any(reads.sizes) or any(writes.sizes):
             inward = Copies(xp, session.device, reads.addresses, reads.sizes, True)
             outward = Copies(xp, session.device, writes.addresses, writes.sizes, False)
-        self._library.cudnnSetStream(self._handle.value, stream)
+        on = self._on(workspace, stream)
         # Relaxed: the library may load kernels, and other threads may allocate.
         runtime.streamBeginCapture(stream, runtime.streamCaptureModeRelaxed)
         try:
             if inward is not None:
                 inward.capture(stream, (0,) * len(reads.addresses))
-            on = On(self._handle.value, workspace, stream)
-            call(on, reads.addresses, writes.addresses)
+            with self._capturing:
+                call(on, reads.addresses, writes.addresses)
             if outward is not None:
                 outward.capture(stream, (0,) * len(writes.addresses))
         except BaseException:
@@ -142,7 +158,7 @@ class Recorder:
         except BaseException:
             runtime.graphDestroy(graph)
             raise
-        made = Recording(runtime, graph, executable, inward, outward, call)
+        made = Recording(runtime, graph, executable, inward, outward, call, workspace)
         runtime.graphUpload(executable, session.stream.cupy.ptr)
         return made
 
@@ -152,10 +168,20 @@ class Recording:
 
     Attributes:
         call: what was recorded; it keeps what the graph refers to, lengths on the device.
+        workspace: address of its scratch memory.
         place: where the caller's arrays have been.
     """
 
-    __slots__ = ("_executable", "_graph", "_inward", "_outward", "_runtime", "call", "place")
+    __slots__ = (
+        "_executable",
+        "_graph",
+        "_inward",
+        "_outward",
+        "_runtime",
+        "call",
+        "place",
+        "workspace",
+    )
 
     def __init__(
         self,
@@ -165,9 +191,11 @@ class Recording:
         inward: Copies | None,
         outward: Copies | None,
         call: Call,
+        workspace: int,
     ) -> None:
         self._runtime = runtime
         self.call = call
+        self.workspace = workspace
         self.place = Place()
         self._graph = graph  # whose nodes are named when the executable is told addresses
         self._executable = executable

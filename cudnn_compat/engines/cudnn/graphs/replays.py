@@ -11,7 +11,6 @@ import os
 from typing import Any, Final, NamedTuple
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.cudnn.descriptors import Descriptor
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, Own, Recording
 from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
@@ -74,18 +73,19 @@ class Replays:
     """The graphs of one plan.
 
     Args:
-        own: the network's descriptor for calls that draw no masks.
+        own: the network's descriptor for calls that draw no masks, or what else computes.
         patience: calls forward that run plainly before one is recorded.
+        blas: bytes of scratch that its calls of cuBLAS take.
 
     Attributes:
         refused: why nothing can be recorded; None while nothing speaks against it.
         recorded: calls recorded so far.
         store: where its slots are counted.
-        own: the network's descriptor for calls that draw no masks.
+        own: see above.
         slots: its slots, by the address of their stream.
     """
 
-    def __init__(self, store: Store, own: Descriptor, patience: int) -> None:
+    def __init__(self, store: Store, own: object, patience: int, *, blas: int = 0) -> None:
         self.refused: str | None = None
         self.recorded = 0
         self.store = store
@@ -93,7 +93,8 @@ class Replays:
         self.slots: dict[int, list[Slot]] = {}
         self._eager = graphs() == "always"
         self._patience = 0 if self._eager else patience
-        self._drawn: Descriptor | None = None
+        self._blas = blas
+        self._drawn: object = None
 
     def reserve(self, session: Session, size: int) -> Array | None:
         """Memory for a forward's reserve that its graphs work on; None where there is none."""
@@ -111,7 +112,7 @@ class Replays:
         self,
         session: Session,
         stage: Stage,
-        network: Descriptor,
+        network: object,
         workspace: int,
         call: Call,
         reads: Arrays,
@@ -174,7 +175,7 @@ class Replays:
         nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
         with Session(slot.device) as session:
             recording.place.bound = slot.recorder.record(
-                session, recording.call, slot.address("workspace"), *nothing
+                session, recording.call, recording.workspace, *nothing
             )
         self.recorded += 1
 
@@ -185,7 +186,7 @@ class Replays:
                 for slot in list(slots):
                     self.store.drop(slot)
 
-    def _ripe(self, stage: Stage, network: Descriptor) -> bool:
+    def _ripe(self, stage: Stage, network: object) -> bool:
         """Whether the shape has come back often enough, and the generator with it."""
         if self._patience > 0:
             if stage is FORWARD:
@@ -264,7 +265,8 @@ class Replays:
         writes: Arrays,
     ) -> bool:
         """Compute plainly, and record what is to be replayed; whether it computed."""
-        sizes = {"workspace": workspace}
+        scratch = f"workspace of {workspace}"
+        sizes = {scratch: workspace}
         for names, arrays in ((stage.reads, reads), (stage.writes, writes)):
             for name, array in zip(names, arrays, strict=True):
                 if array is not None:
@@ -272,10 +274,15 @@ class Replays:
         with self.store.lock:
             if not self._grow(session, slot, sizes):
                 return False
+        try:
+            slot.recorder.give_blas(session, self._blas)
+        except MemoryError:
+            return False
+        place = slot.address(scratch)
         given, wanted = addresses(reads), addresses(writes)
         if not self._eager:
-            slot.recorder.run(session, call, slot.address("workspace"), given, wanted)
-        recording = self._record(session, slot, key, stage, call, sizes, given, wanted)
+            slot.recorder.run(session, call, place, given, wanted)
+        recording = self._record(session, slot, key, stage, call, place, sizes, given, wanted)
         if self._eager and recording is not None:
             recording.launch(session.stream.cupy.ptr, given, wanted)
         return recording is not None or not self._eager
@@ -287,6 +294,7 @@ class Replays:
         key: tuple[Any, ...],
         stage: Stage,
         call: Call,
+        workspace: int,
         sizes: dict[str, int],
         given: Addresses,
         wanted: Addresses,
@@ -299,7 +307,6 @@ class Replays:
             )
             for names, places in ((stage.reads, given), (stage.writes, wanted))
         ]
-        workspace = slot.address("workspace")
         # Ready to record by a run whose results are overwritten; masks cannot be drawn again.
         if self._eager and stage is FORWARD and key[1] is self.own:
             slot.recorder.run(session, call, workspace, *(arrays.addresses for arrays in own))
