@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cudnn_compat.arrays import Array, is_cupy, plain, splits_elements
+from typing import Any
+
+from cudnn_compat.arrays import Array, is_cupy, kind_of, plain, splits_elements
 from cudnn_compat.checking import check_flag
 from cudnn_compat.errors import ArgumentError
 from cudnn_compat.packed import Packed
@@ -122,6 +124,8 @@ def _checked(
     w, x = tape.w, tape.x
     if w is None:  # another thread has had the backward in the meantime
         check_stage(tape, "forward")
+    if tape.form == "batched" and _fits(dy, out.y) and _fits(dhy, out.hy) and _fits(dcy, out.cy):
+        return w, x, (dy, dhy, dcy)
     spec = out.spec
     dy_array, y = _unpacked(dy, out.y)
     if dcy is not None and not spec.has_cell:
@@ -202,6 +206,15 @@ def rnn_backward_weights(
         else:
             dw[...] = target
     return dw
+
+
+def _fits(gradient: Any, result: Any) -> bool:
+    """Whether a gradient is for certain that of a result, or None; else the checks look closer."""
+    if gradient is None:
+        return True
+    if type(gradient) is not type(result) or isinstance(result, Packed):
+        return False
+    return gradient.shape == result.shape and kind_of(gradient) == kind_of(result)
 
 
 def _unpacked(dy: Array | Packed | None, y: Array | Packed) -> tuple[Array | None, Array]:

@@ -12,7 +12,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.engines.choose import cudnn_engine
-from cudnn_compat.engines.cudnn.graphs import Replays
+from cudnn_compat.engines.cudnn import dispatch
 from tests.engine import Engine
 from tests.engines.networks import Data
 from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
@@ -418,13 +418,13 @@ def test_arrays_that_stay_in_place_are_not_copied_and_may_change_and_move(
 def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The stages of all calls that did not go the short way."""
     seen: list[str] = []
-    original = Replays.run
+    original = dispatch._compute
 
-    def run(self: Replays, session: Any, stage: Any, *rest: Any) -> bool:
+    def compute(session: Any, replays: Any, stage: Any, *rest: Any) -> None:
         seen.append(stage.name)
-        return original(self, session, stage, *rest)
+        original(session, replays, stage, *rest)
 
-    monkeypatch.setattr(Replays, "run", run)
+    monkeypatch.setattr(dispatch, "_compute", compute)
     return seen
 
 
@@ -597,7 +597,6 @@ def test_the_short_way_waits_for_no_other_stream_and_is_not_taken_in_a_capture(
             stream.begin_capture()
             results = train(spec, data, how)
             graph = stream.end_capture()
-        # A capture asks for a graph, and is told that there is none.
         assert long_ways == ["forward", "backward"]
         graph.launch(stream)
         assert_same_bytes(as_bytes(results), wanted)

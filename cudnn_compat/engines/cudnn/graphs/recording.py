@@ -93,10 +93,13 @@ class Recorder:
 
     Attributes:
         lock: to be held from :meth:`run` to the end of :meth:`record`.
+        order: held while something is put on the stream that works in the handle's memory or in
+            cuBLAS's: a graph of another thread must not come between the kernels of one call.
     """
 
     def __init__(self, session: Session) -> None:
         self.lock = threading.Lock()
+        self.order = threading.Lock()
         self._handle = SpareHandle(session.library, session.device)
         self._library: Library = session.library
         self._capturing = session.xp.cuda.Stream(non_blocking=True)
@@ -120,7 +123,8 @@ class Recorder:
         self, session: Session, call: Call, workspace: int, reads: Addresses, writes: Addresses
     ) -> None:
         """The call as it is, on the current stream; it also makes the handle ready to record it."""
-        call(self._on(workspace, session.stream.cupy.ptr), reads, writes)
+        with self.order:
+            call(self._on(workspace, session.stream.cupy.ptr), reads, writes)
 
     def record(
         self, session: Session, call: Call, workspace: int, reads: Own, writes: Own
@@ -158,7 +162,7 @@ class Recorder:
         except BaseException:
             runtime.graphDestroy(graph)
             raise
-        made = Recording(runtime, graph, executable, inward, outward, call, workspace)
+        made = Recording(self, runtime, graph, executable, inward, outward, call, workspace)
         runtime.graphUpload(executable, session.stream.cupy.ptr)
         return made
 
@@ -176,6 +180,7 @@ class Recording:
         "_executable",
         "_graph",
         "_inward",
+        "_order",
         "_outward",
         "_runtime",
         "call",
@@ -185,6 +190,7 @@ class Recording:
 
     def __init__(
         self,
+        recorder: Recorder,
         runtime: ModuleType,
         graph: int,
         executable: int,
@@ -194,6 +200,7 @@ class Recording:
         workspace: int,
     ) -> None:
         self._runtime = runtime
+        self._order = recorder.order
         self.call = call
         self.workspace = workspace
         self.place = Place()
@@ -210,7 +217,8 @@ class Recording:
         if self._inward is not None and self._outward is not None:
             self._inward.tell(self._executable, reads)
             self._outward.tell(self._executable, writes)
-        self._runtime.graphLaunch(self._executable, stream)
+        with self._order:
+            self._runtime.graphLaunch(self._executable, stream)
 
     def __del__(self) -> None:
         # A graph that is still running is destroyed when it ends. At interpreter exit the names of
