@@ -1,1 +1,1 @@
-__version__ = "2.0.0rc1"
+__version__ = "2.0.0rc2.dev0"

@@ -35,7 +35,9 @@ _FEW: Final = 4
 _FEW_FROM: Final = 96
 """… with so many hidden units or more."""
 _FUSED_FROM: Final = 32
-"""Steps from which own kernels are tried: before, a call is the launches of a graph or less."""
+"""Steps from which own kernels are tried: before, a call is what the host takes to launch them, …"""
+_RECORDED_FROM: Final = 8
+"""… and from which they are where a graph launches them."""
 _MOST_LAUNCHES: Final = 8192
 """Steps times pseudo-layers up to which STANDARD, with some kernels for each, is recorded."""
 
@@ -94,7 +96,8 @@ def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
 def fused_may_win(session: Session, shape: Shape) -> bool:
     """Whether this package's own kernels may be the fastest; they take 0.5 to 2 µs a step."""
     spec = shape.spec
-    if spec.algo != "auto" or shape.steps < _FUSED_FROM:
+    first = _RECORDED_FROM if may_be_recorded(shape)("fused") else _FUSED_FROM
+    if spec.algo != "auto" or shape.steps < first:
         return False
     found = chip(session.xp, session.device)
     return serves(spec, shape.steps, shape.batch, found, training=shape.training) is None
