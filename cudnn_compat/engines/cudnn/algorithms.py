@@ -35,7 +35,7 @@ _FEW: Final = 4
 _FEW_FROM: Final = 96
 """… with so many hidden units or more."""
 _FUSED_FROM: Final = 32
-"""Steps from which own kernels are tried: before, a call is what the host takes to launch them, …"""
+"""Steps from which own kernels are tried, as before that the host is what takes the time, …"""
 _RECORDED_FROM: Final = 8
 """… and from which they are where a graph launches them."""
 _MOST_LAUNCHES: Final = 8192
