@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cudnn_compat.arrays import Array, is_cupy, kind_of, plain, splits_elements
 from cudnn_compat.checking import check_flag
 from cudnn_compat.errors import ArgumentError
@@ -124,8 +126,11 @@ def _checked(
     w, x = tape.w, tape.x
     if w is None:  # another thread has had the backward in the meantime
         check_stage(tape, "forward")
-    if tape.form == "batched" and _fits(dy, out.y) and _fits(dhy, out.hy) and _fits(dcy, out.cy):
-        return w, x, (dy, dhy, dcy)
+    if tape.form == "batched":
+        kind, wanted = kind_of(w), tape.shapes
+        given = (dy, dhy, dcy)
+        if kind == kind_of(x) and all(map(_fits, given, wanted, (kind,) * 3)):
+            return w, x, given
     spec = out.spec
     dy_array, y = _unpacked(dy, out.y)
     if dcy is not None and not spec.has_cell:
@@ -208,13 +213,12 @@ def rnn_backward_weights(
     return dw
 
 
-def _fits(gradient: Any, result: Any) -> bool:
-    """Whether a gradient is for certain that of a result, or None; else the checks look closer."""
+def _fits(gradient: Any, shape: tuple[int, ...] | None, kind: Any) -> bool:
+    """Whether a gradient is None or for certain what is wanted; else the checks look closer."""
     if gradient is None:
         return True
-    if type(gradient) is not type(result) or isinstance(result, Packed):
-        return False
-    return gradient.shape == result.shape and kind_of(gradient) == kind_of(result)
+    plainly = type(gradient) is np.ndarray or is_cupy(gradient)
+    return plainly and gradient.shape == shape and kind_of(gradient) == kind
 
 
 def _unpacked(dy: Array | Packed | None, y: Array | Packed) -> tuple[Array | None, Array]:

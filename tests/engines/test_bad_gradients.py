@@ -135,3 +135,24 @@ def test_accumulate_is_true_or_false(accumulate: Any, engine: Any) -> None:
     dw = engine.put(np.zeros(v2.weight_size(LSTM)))
     with pytest.raises(v2.CompatError, match="accumulate"):
         v2.rnn_backward_weights(out, dw=dw, accumulate=accumulate)
+
+
+@pytest.mark.parametrize("call", [v2.rnn_backward, v2.rnn_backward_data], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_an_output_that_was_exchanged_does_not_let_a_wrong_gradient_pass(
+    call: Any, dtype: str, engine: Any
+) -> None:
+    out = training_forward(engine, LSTM, "batched")
+    out.y = out.y.astype(dtype)
+    with pytest.raises(DTypeError, match=dtype):
+        call(out, out.y)
+    assert out.can_backward
+
+
+def test_weights_for_backward_of_another_dtype_are_refused(engine: Any) -> None:
+    out = training_forward(engine, LSTM, "batched")
+    out.own_weights(out.weights.astype("float32"))
+    for dy in (None, engine.put(f(5, 2, 4).astype(LSTM.dtype))):
+        with pytest.raises(DTypeError, match="w float32"):
+            v2.rnn_backward(out, dy)
+    assert out.can_backward

@@ -220,6 +220,20 @@ def test_backwards_that_come_late_are_timed_with_their_forwards(clock: Clock) ->
     assert auto.learnt == [(GRAPH, {"standard": 30.0, "standard+graph": 15.0})]
 
 
+@pytest.mark.parametrize(
+    "passes", [("backward",), ("data", "weights"), ("data", "weights", "backward")]
+)
+def test_both_passes_backward_count_at_once_or_one_by_one(
+    passes: tuple[str, ...], clock: Clock
+) -> None:
+    auto = Auto(clock, STANDARD, GRAPH, training=True)
+    for _ in range(12):
+        plan = auto.begin()
+        for stage in passes:
+            auto.time(plan, stage)
+    assert [way for way, _ in auto.learnt] == [GRAPH]
+
+
 def test_a_way_to_train_is_not_remembered_before_it_has_gone_back(clock: Clock) -> None:
     auto = Auto(clock, STANDARD, GRAPH, training=True)
     assert [auto.call() for _ in range(10)] == ["standard"] * 5 + ["standard+graph"] * 5
@@ -410,6 +424,24 @@ def test_a_store_that_is_cleared_has_given_everything_back(now: list[float]) -> 
     assert store.admit(session, slot, 10)  # type: ignore[arg-type]
     store.clear()
     assert store.bytes == 0
+
+
+def test_scratch_that_is_large_enough_serves_another_call_and_stays_where_it_is(
+    now: list[float],
+) -> None:
+    slot = make_slot(Store(), Memory(8000))
+    made: list[int] = []
+
+    def take(size: int) -> object:
+        made.append(size)
+        return types.SimpleNamespace(data=types.SimpleNamespace(ptr=1000 * len(made)))
+
+    session: Any = types.SimpleNamespace(bytes=take)
+    for size, place in ((300, 1000), (200, 1000), (500, 2000), (300, 1000), (400, 2000)):
+        name = slot.workspace(size)
+        slot.grow(session, {name: size})
+        assert slot.address(name) == place
+    assert made == [300, 500]
 
 
 def test_a_place_is_recorded_once_all_arrays_have_stayed_there() -> None:

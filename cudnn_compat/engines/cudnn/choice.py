@@ -25,8 +25,8 @@ _TIMED = 4
 """Calls of each way that are timed, behind one that is not: it may load or record."""
 _MOST_SERVED = 4 * _TIMED
 """Calls of a way after which it is judged by those that could be timed."""
-_BACKWARD = {"forward", "data", "weights"}
-"""What must have been timed before a way to train is remembered as the best."""
+_TRAINING = ({"forward", "data", "weights"}, {"forward", "backward"})
+"""What must have been timed before a way to train is remembered as the best: one of these."""
 _BETTER = 0.97
 """A way must take so much of the first guess's time, or less, to be preferred to it."""
 
@@ -152,8 +152,8 @@ class Choice(ShapedPlan):
         with Session(self.index) as session:
             times = [candidate.trial.times(session) for candidate in self._candidates]
         stages = set.intersection(*map(set, times))
-        wanted = _BACKWARD if self.training else {"forward"}
-        if not stages >= wanted and self._waited < _MOST_SERVED:
+        complete = any(stages >= wanted for wanted in _TRAINING) or not self.training
+        if not complete and self._waited < _MOST_SERVED:
             self._waited += 1  # backward may come late, or never
             return self._first
         totals = [sum(parts[stage] for stage in stages) for parts in times]
@@ -165,7 +165,7 @@ class Choice(ShapedPlan):
                 candidate.plan.trial = None
                 if candidate is not self._candidates[best]:
                     candidate.plan.release()
-        if stages >= wanted:
+        if complete:
             names = [candidate.way.name for candidate in self._candidates]
             times_by_name = dict(zip(names, totals, strict=True))
             self._news = self._candidates[best].way, times_by_name

@@ -6,7 +6,7 @@ import functools
 import math
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from cudnn_compat.cudnn.library import Library, load
 from cudnn_compat.errors import UnsupportedError
 
 __all__ = [
+    "POOL_UNIT",
     "Session",
     "Stream",
     "address",
@@ -31,7 +32,7 @@ _LENGTHS_ARE_SENT = (
     "captured; make the same call on this stream once before the capture begins"
 )
 
-_UNIT = 512
+POOL_UNIT: Final = 512
 """Bytes to a multiple of which CuPy's pool rounds up."""
 _SMALL = 256 << 10
 """Bytes of an array up to which it may share an allocation, …"""
@@ -226,7 +227,7 @@ def _allocations(
     for place, shape in enumerate(shapes):
         if shape is None:
             continue
-        unit = max(1, -(-math.prod(shape) * itemsize // _UNIT)) * _UNIT
+        unit = max(1, -(-math.prod(shape) * itemsize // POOL_UNIT)) * POOL_UNIT
         if unit in open_for and len(made[open_for[unit]][1]) < _MOST_SHARE:
             total, members = made[open_for[unit]]
             members.append((place, shape, total))

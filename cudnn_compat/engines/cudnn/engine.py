@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from cudnn_compat.arrays import Array, device_of, load_cupy, numpy_dtype
+from cudnn_compat.arrays import Array, load_cupy, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.cudnn import backward, forward, fused_calls, long, operations
+from cudnn_compat.engines.cudnn import backward, forward, fused_calls, long
 from cudnn_compat.engines.cudnn.algorithms import check_named
 from cudnn_compat.engines.cudnn.choice import Choice
 from cudnn_compat.engines.cudnn.device import (
@@ -20,6 +20,7 @@ from cudnn_compat.engines.cudnn.device import (
     is_current,
 )
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
+from cudnn_compat.engines.cudnn.plain_operations import PlainOperations
 from cudnn_compat.engines.cudnn.plan import (
     MAX_STEPS,
     CudnnPlan,
@@ -28,14 +29,8 @@ from cudnn_compat.engines.cudnn.plan import (
 )
 from cudnn_compat.engines.cudnn.selection import Selection
 from cudnn_compat.engines.cudnn.settings import check_version
-from cudnn_compat.engines.cudnn.staging import hand_on, input_array, output_array, put_back
+from cudnn_compat.engines.cudnn.staging import hand_on
 from cudnn_compat.engines.interface import Outputs, Shapes
-from cudnn_compat.engines.operations import (
-    check_activation,
-    check_dropout,
-    check_like,
-    check_softmax,
-)
 from cudnn_compat.engines.outputs import fresh_outputs
 from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
@@ -50,7 +45,7 @@ AnyPlan = CudnnPlan | FusedPlan | long.LongPlan | EmptyPlan
 """What serves a call; the cache may hold a :class:`Choice` of them."""
 
 
-class CudnnEngine:
+class CudnnEngine(PlainOperations):
     """Computes with cuDNN on the device of the arrays, on CuPy's current stream.
 
     Safe to use from many threads. Work is put on the stream and not waited for; arrays that another
@@ -284,10 +279,11 @@ class CudnnEngine:
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward`."""
-        if isinstance(plan, _ONE_CALL) and plan.trial is None and sequences.total:
+        if isinstance(plan, _ONE_CALL) and sequences.total:
             gradients = (dy, dhy, dcy, dx, dhx, dcx, dw)
             given = (w, x, hx, cx, y, reserve)
-            if plan.again is not None and plan.again.backward(*given, *gradients):
+            short = plan.again if plan.trial is None else None
+            if short is not None and short.backward(*given, *gradients):
                 return
             with Session(plan.index) as session:
                 if isinstance(plan, FusedPlan):
@@ -295,7 +291,7 @@ class CudnnEngine:
                 else:
                     backward.run_both(session, plan, sequences, *given, *gradients)
             return
-        with Session(plan.index) as session:  # times are taken of each
+        with Session(plan.index) as session:
             self.backward_data(
                 *(plan, sequences, w, x, hx, cx, y, reserve),
                 dy=dy,
@@ -307,77 +303,6 @@ class CudnnEngine:
             )
             dw.data.memset_async(0, dw.nbytes, session.stream.cupy)
             self.backward_weights(plan, sequences, w, x, hx, y, reserve, dw=dw)
-
-    def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cuda:0") -> int:
-        """What the library says."""
-        if not size:
-            return 0
-        with Session(device_index(device)) as session:
-            return operations.dropout_reserve_bytes(session, dtype, size)
-
-    def dropout_forward(
-        self, x: Array, *, y: Array, reserve: Array, ratio: float, state: DropoutState
-    ) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_forward`."""
-        check_like("x", x, y=y)
-        dtype, device = x.dtype.name, device_of(x)
-        check_dropout(ratio, reserve, self.dropout_reserve_bytes(x.size, dtype, device))
-        if not x.size or ratio == 1:  # 1 / (1 - ratio) is not to be asked of the library
-            y[...] = 0
-            return
-        with Session(device_index(device)) as session:
-            given, out = input_array(x), output_array(y)
-            operations.dropout_forward(session, state, ratio, dtype, given, out, reserve)
-            put_back(out, y)
-
-    def dropout_backward(self, dy: Array, *, dx: Array, reserve: Array, ratio: float) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.dropout_backward`."""
-        check_like("dy", dy, dx=dx)
-        dtype, device = dy.dtype.name, device_of(dy)
-        check_dropout(ratio, reserve, self.dropout_reserve_bytes(dy.size, dtype, device))
-        if not dy.size or ratio == 1:
-            dx[...] = 0
-            return
-        with Session(device_index(device)) as session:
-            given, out = input_array(dy), output_array(dx)
-            operations.dropout_backward(session, ratio, dtype, given, out, reserve)
-            put_back(out, dx)
-
-    def softmax_forward(self, x: Array, *, y: Array, algorithm: str, mode: str) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_forward`."""
-        check_like("x", x, y=y)
-        check_softmax(x, algorithm, mode)
-        if not x.size:
-            return
-        _apply(operations.softmax_forward, (x,), y, algorithm, mode)
-
-    def softmax_backward(
-        self, y: Array, dy: Array, *, dx: Array, algorithm: str, mode: str
-    ) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.softmax_backward`."""
-        check_like("y", y, dy=dy, dx=dx)
-        check_softmax(y, algorithm, mode)
-        if not y.size:
-            return
-        _apply(operations.softmax_backward, (y, dy), dx, algorithm, mode)
-
-    def activation_forward(self, x: Array, *, y: Array, function: str, coef: float) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.activation_forward`."""
-        check_like("x", x, y=y)
-        check_activation(function)
-        if not x.size:
-            return
-        _apply(operations.activation_forward, (x,), y, function, coef)
-
-    def activation_backward(
-        self, x: Array, y: Array, dy: Array, *, dx: Array, function: str, coef: float
-    ) -> None:
-        """See :meth:`cudnn_compat.engines.interface.Engine.activation_backward`."""
-        check_like("x", x, y=y, dy=dy, dx=dx)
-        check_activation(function)
-        if not x.size:
-            return
-        _apply(operations.activation_backward, (x, y, dy), dx, function, coef)
 
     def _make(
         self, spec: RNNSpec, sequences: Sequences, training: bool, device: str
@@ -393,13 +318,3 @@ class CudnnEngine:
             if steps > self.max_steps and spec.algo != "fused":
                 return long.LongPlan(shape, self.plan, self.max_steps)
             return self._selection.select(session, shape)
-
-
-def _apply(
-    operation: Callable[..., None], given: tuple[Array, ...], out: Array, *how: str | float
-) -> None:
-    """Let the library compute a plain operation; ``out`` and ``given`` may be any views."""
-    with Session(device_index(device_of(out))) as session:
-        target = output_array(out)
-        operation(session, *map(input_array, given), target, *how)
-        put_back(target, out)

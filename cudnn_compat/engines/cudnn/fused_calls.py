@@ -156,8 +156,10 @@ def _dispatch(
 
     def call(on: On, read: Addresses, written: Addresses) -> None:
         given, targets = _views(xp, device, kinds, read), _views(xp, device, results, written)
-        with scratch_at(xp, device, on.workspace, scratch or 0):
+        recorded = bool(xp.cuda.runtime.streamIsCapturing(on.stream))
+        with scratch_at(xp, device, on.workspace, scratch or 0, recorded=recorded) as counted:
             run(given, targets, on.blas)
+        plan.scratch[pattern] = max(counted.bytes, scratch or 0)
 
     def plainly() -> None:
         if plan.replays is None or scratch is not None:

@@ -64,7 +64,6 @@ class FusedPlan(ShapedPlan):
                 self.replays,
                 shape.index,
                 numpy_dtype(spec.dtype),
-                has_cell=spec.has_cell,
                 training=training,
                 looks_back=False,
             )

@@ -156,7 +156,6 @@ class CudnnPlan(ShapedPlan):
                 replays,
                 shape.index,
                 numpy_dtype(shape.spec.dtype),
-                has_cell=shape.spec.has_cell,
                 training=shape.training,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from typing import Any
 
 from cudnn_compat.engines.cudnn.algorithms import (
@@ -57,12 +58,14 @@ class Selection:
             rule = Way(first.algo, True)
             return self._cudnn_plan(session, shape, rule if rule in others else first, 1)
         if fused_may_win(session, shape):
-            others += (Way("fused", may_be_recorded(shape)("fused")),)
+            others += (Way("fused", _fused_may_be_recorded(shape)),)
         if not others:
             return self._cudnn_plan(session, shape, first, 0)
         where, what = _where(session.xp, session.device, str(session.library.version)), _name(shape)
         known, best = self.tuning.find(where, what), None
-        if known is not None:
+        # What was learnt before own kernels were tried for such a shape does not speak of them.
+        own = {way.name for way in others if way.algo == "fused"}
+        if known is not None and own <= set(known.get("us", own)):
             best = Way(known["algo"], known["graph"])
         if best == first:
             return self._cudnn_plan(session, shape, first, 0)
@@ -100,7 +103,7 @@ class Selection:
         return guesses[-1]
 
     def _fused_plan(self, session: Session, shape: Shape, *, wait: bool) -> FusedPlan:
-        store = self.store if may_be_recorded(shape)("fused") else None
+        store = self.store if _fused_may_be_recorded(shape) else None
         return FusedPlan(session, shape, store, wait=wait)
 
     def _cudnn_plan(self, session: Session, shape: Shape, way: Way, patience: int) -> CudnnPlan:
@@ -114,6 +117,11 @@ def _where(xp: Any, device: int, library: str) -> str:
     """A GPU and a library, as ``tuning`` knows them."""
     name = xp.cuda.runtime.getDeviceProperties(device)["name"]
     return f"{name.decode() if isinstance(name, bytes) else name}, cuDNN {library}"
+
+
+def _fused_may_be_recorded(shape: Shape) -> bool:
+    """Whether own kernels may be graphs: cuBLAS must have the memory that it has by itself."""
+    return may_be_recorded(shape)("fused") and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
 
 
 def _about(steps: int) -> str:

@@ -31,6 +31,7 @@ _INT, _ADDRESS = ctypes.c_int, ctypes.c_void_p
 _PROTOTYPES: Final = {
     "cublasGetMathMode": (_ADDRESS, _ADDRESS),
     "cublasSetMathMode": (_ADDRESS, _INT),
+    "cublasGetStream_v2": (_ADDRESS, _ADDRESS),
     "cublasSetStream_v2": (_ADDRESS, _ADDRESS),
     "cublasSetWorkspace_v2": (_ADDRESS, _ADDRESS, ctypes.c_size_t),
     "cublasGemmEx": (
@@ -77,11 +78,15 @@ class Products:
         self._compute = _TF32 if quick else _FULL
         self._mode = _INT()
         self._workspace = workspace
+        self._before = _ADDRESS()
 
     def __enter__(self) -> Products:
         library, handle = self._library, self._handle
-        library.cublasSetStream_v2(handle, self._stream)
-        if self._workspace[0]:
+        if not self._workspace[0]:
+            library.cublasSetStream_v2(handle, self._stream)
+        else:
+            library.cublasGetStream_v2(handle, ctypes.byref(self._before))
+            library.cublasSetStream_v2(handle, self._stream)
             library.cublasSetWorkspace_v2(handle, *self._workspace)
         # The handle is CuPy's, and others may have allowed TF32 on it.
         library.cublasGetMathMode(handle, ctypes.byref(self._mode))
@@ -93,7 +98,8 @@ class Products:
         if self._mode.value:
             self._library.cublasSetMathMode(self._handle, self._mode.value)
         if self._workspace[0]:
-            self._library.cublasSetStream_v2(self._handle, self._stream)  # forgets the workspace
+            # Which also makes the handle forget the workspace.
+            self._library.cublasSetStream_v2(self._handle, self._before)
 
     def __call__(
         self, a: Matrix, b: Matrix, out: Matrix, rows: int, columns: int, inner: int, *, add: bool

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
+
+from cudnn_compat.engines.cudnn.device import POOL_UNIT
 
 __all__ = ["Counted", "blas_bytes", "counting", "scratch_at"]
-
-_UNIT: Final = 512
-"""Bytes to a multiple of which CuPy's pool rounds up."""
 
 
 def blas_bytes(capability: int) -> int:
@@ -26,7 +25,7 @@ def blas_bytes(capability: int) -> int:
 
 
 def _rounded(size: int) -> int:
-    return -(-size // _UNIT) * _UNIT
+    return -(-size // POOL_UNIT) * POOL_UNIT
 
 
 class Counted:
@@ -54,20 +53,24 @@ def counting(xp: ModuleType) -> Iterator[Counted]:
 
 
 @contextlib.contextmanager
-def scratch_at(xp: ModuleType, device: int, address: int, size: int) -> Iterator[None]:
-    """Lets this thread take its memory from ``size`` bytes at ``address``, which others keep."""
-    cuda, taken = xp.cuda, 0
+def scratch_at(
+    xp: ModuleType, device: int, address: int, size: int, *, recorded: bool
+) -> Iterator[Counted]:
+    """Lets this thread take its memory from ``size`` bytes at ``address``, which others keep.
+
+    What does not fit comes from CuPy's allocator, unless the call is being ``recorded``.
+    """
+    cuda, counted, allocate = xp.cuda, Counted(), xp.cuda.get_allocator()
 
     def take(wanted: int) -> Any:
-        nonlocal taken
-        start = address + taken
-        taken += _rounded(wanted)
-        if taken > size:
-            raise MemoryError(
-                f"a call of own kernels takes more scratch than the {size} bytes it took"
-            )
+        start = address + counted.bytes
+        counted.bytes += _rounded(wanted)
+        if counted.bytes > size:
+            if recorded:
+                raise MemoryError(f"own kernels took more scratch than the {size} bytes known")
+            return allocate(wanted)
         memory = cuda.UnownedMemory(start, wanted, None, device)
         return cuda.MemoryPointer(memory, 0)
 
     with cuda.using_allocator(take):
-        yield
+        yield counted

@@ -16,8 +16,9 @@ import numpy as np
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import fresh
 from cudnn_compat.engines.cudnn.graphs.recording import Recording
-from cudnn_compat.engines.cudnn.graphs.replays import BACKWARD, FORWARD, Replays
+from cudnn_compat.engines.cudnn.graphs.replays import Replays
 from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
+from cudnn_compat.engines.cudnn.graphs.stages import BACKWARD, FORWARD, key_of
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.engines.interface import Outputs, Shapes
 
@@ -30,7 +31,7 @@ class Again:
     Args:
         device: of the plan.
         kind: dtype of all arrays.
-        has_cell, training: of the plan.
+        training: of the plan.
         looks_back: whether backward reads hx and y.
     """
 
@@ -41,7 +42,6 @@ class Again:
         device: int,
         kind: np.dtype,
         *,
-        has_cell: bool,
         training: bool,
         looks_back: bool = True,
     ) -> None:
@@ -51,7 +51,6 @@ class Again:
         self._replays = replays
         self._device = device
         self._kind = kind
-        self._has_cell = has_cell
         self._training = training
         self._looks_back = looks_back
 
@@ -77,7 +76,9 @@ class Again:
             return None
         if self._captured(stream):
             return None
-        found = self._take(slots, self._forward_key(hx is not None, cx is not None))
+        # Fresh arrays have addresses; which ones does not matter to the key.
+        results = (1, 1, 0 if shapes[2] is None else 1, 1 if self._training else 0)
+        found = self._take(slots, key_of(FORWARD, self._replays.own, given, results))
         if found is None:
             return None
         slot, recording = found
@@ -148,13 +149,7 @@ class Again:
             return False
         if self._captured(stream):
             return False
-        key = (
-            BACKWARD.name,
-            self._replays.own,
-            *(True, True, given[2] != 0, cx is not None, looks_back),
-            *(True, dhy is not None, dcy is not None, True),
-            *(True, True, self._has_cell, True, True),
-        )
+        key = key_of(BACKWARD, self._replays.own, given, wanted)
         recording = slot.find(key)
         if recording is None:
             return False
@@ -169,14 +164,6 @@ class Again:
         finally:
             slot.busy = False
         return True
-
-    def _forward_key(self, hx: bool, cx: bool) -> tuple[Any, ...]:
-        return (
-            FORWARD.name,
-            self._replays.own,
-            *(True, True, hx, cx),
-            *(True, True, self._has_cell, self._training),
-        )
 
     def _captured(self, stream: int) -> bool:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from cudnn_compat.cudnn.library import Library
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs.copies import Copies
 
-__all__ = ["Addresses", "Call", "On", "Own", "Place", "Recorder", "Recording"]
+__all__ = ["Addresses", "Call", "On", "Own", "Place", "Recorder", "Recording", "Scratch"]
 
 _AGAIN: Final = 8
 """Calls in a row with all arrays in one place, after which that place is recorded, …"""
@@ -43,6 +44,13 @@ class On(NamedTuple):
 
 Call = Callable[[On, Addresses, Addresses], None]
 """One call of the library, or several: on addresses that it reads, and that it writes."""
+
+
+class Scratch(NamedTuple):
+    """Addresses of a graph's scratch: its workspace, and cuBLAS's (0: none)."""
+
+    workspace: int
+    blas: int
 
 
 class Own(NamedTuple):
@@ -103,31 +111,43 @@ class Recorder:
         self._handle = SpareHandle(session.library, session.device)
         self._library: Library = session.library
         self._capturing = session.xp.cuda.Stream(non_blocking=True)
-        self._blas: Array | None = None
+        self._blas: weakref.ref[Any] | None = None
 
-    def give_blas(self, session: Session, size: int) -> None:
-        """Have scratch memory for cuBLAS, which all graphs of the stream share.
+    def share_blas(self, session: Session, size: int) -> Array:
+        """Scratch memory for cuBLAS, one for all graphs of the stream, while anybody has it.
 
         Raises:
             MemoryError: there is none.
         """
-        if size and self._blas is None:
-            self._blas = session.bytes(size)
+        shared = None if self._blas is None else self._blas()
+        if shared is None:
+            shared = session.bytes(size)
+            self._blas = weakref.ref(shared)
+        return shared
 
-    def _on(self, workspace: int, stream: int) -> On:
-        blas = 0 if self._blas is None else self._blas.data.ptr
+    def _on(self, scratch: Scratch, stream: int) -> On:
         self._library.cudnnSetStream(self._handle.value, stream)
-        return On(self._handle.value, workspace, stream, blas)
+        return On(self._handle.value, scratch.workspace, stream, scratch.blas)
 
     def run(
-        self, session: Session, call: Call, workspace: int, reads: Addresses, writes: Addresses
+        self,
+        session: Session,
+        call: Call,
+        scratch: Scratch,
+        reads: Addresses,
+        writes: Addresses,
     ) -> None:
         """The call as it is, on the current stream; it also makes the handle ready to record it."""
         with self.order:
-            call(self._on(workspace, session.stream.cupy.ptr), reads, writes)
+            call(self._on(scratch, session.stream.cupy.ptr), reads, writes)
 
     def record(
-        self, session: Session, call: Call, workspace: int, reads: Own, writes: Own
+        self,
+        session: Session,
+        call: Call,
+        scratch: Scratch,
+        reads: Own,
+        writes: Own,
     ) -> Recording:
         """Capture the call on a graph's own arrays. Nothing is computed.
 
@@ -142,7 +162,7 @@ class Recorder:
         if any(reads.sizes) or any(writes.sizes):
             inward = Copies(xp, session.device, reads.addresses, reads.sizes, True)
             outward = Copies(xp, session.device, writes.addresses, writes.sizes, False)
-        on = self._on(workspace, stream)
+        on = self._on(scratch, stream)
         # Relaxed: the library may load kernels, and other threads may allocate.
         runtime.streamBeginCapture(stream, runtime.streamCaptureModeRelaxed)
         try:
@@ -162,7 +182,7 @@ class Recorder:
         except BaseException:
             runtime.graphDestroy(graph)
             raise
-        made = Recording(self, runtime, graph, executable, inward, outward, call, workspace)
+        made = Recording(self, runtime, graph, executable, inward, outward, call, scratch)
         runtime.graphUpload(executable, session.stream.cupy.ptr)
         return made
 
@@ -172,7 +192,7 @@ class Recording:
 
     Attributes:
         call: what was recorded; it keeps what the graph refers to, lengths on the device.
-        workspace: address of its scratch memory.
+        scratch: what it works in.
         place: where the caller's arrays have been.
     """
 
@@ -185,7 +205,7 @@ class Recording:
         "_runtime",
         "call",
         "place",
-        "workspace",
+        "scratch",
     )
 
     def __init__(
@@ -197,12 +217,12 @@ class Recording:
         inward: Copies | None,
         outward: Copies | None,
         call: Call,
-        workspace: int,
+        scratch: Scratch,
     ) -> None:
         self._runtime = runtime
         self._order = recorder.order
         self.call = call
-        self.workspace = workspace
+        self.scratch = scratch
         self.place = Place()
         self._graph = graph  # whose nodes are named when the executable is told addresses
         self._executable = executable

@@ -8,60 +8,33 @@ captures the stream, all slots are in use, memory is short) the plain call runs.
 from __future__ import annotations
 
 import os
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session
-from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, Own, Recording
-from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
+from cudnn_compat.engines.cudnn.graphs.recording import (
+    Addresses,
+    Call,
+    Own,
+    Recording,
+    Scratch,
+)
+from cudnn_compat.engines.cudnn.graphs.slots import BLAS, Slot, Store
+from cudnn_compat.engines.cudnn.graphs.stages import FORWARD, Arrays, Stage, addresses, key_of
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.errors import LibraryError
 
-__all__ = [
-    "BACKWARD",
-    "DATA",
-    "FORWARD",
-    "WEIGHTS",
-    "Arrays",
-    "Replays",
-    "Stage",
-    "addresses",
-    "graphs",
-]
+__all__ = ["Replays", "graphs"]
 
 _SLOTS: Final = 8
 """Slots of one plan and stream: as many forwards may wait for their backward."""
 
 
-class Stage(NamedTuple):
-    """One of the calls: names of the arrays that it reads and writes, in their order."""
-
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-
-
-FORWARD: Final = Stage("forward", ("w", "x", "hx", "cx"), ("y", "hy", "cy", "reserve"))
-DATA: Final = Stage(
-    "data",
-    ("w", "hx", "cx", "y", "dy", "dhy", "dcy", "reserve"),
-    ("dx", "dhx", "dcx", "reserve"),
-)
-WEIGHTS: Final = Stage("weights", ("x", "hx", "y", "reserve", "dw"), ("dw",))
-BACKWARD: Final = Stage(
-    "backward",
-    ("w", "x", "hx", "cx", "y", "dy", "dhy", "dcy", "reserve"),
-    ("dx", "dhx", "dcx", "dw", "reserve"),
-)
-"""The two in one, with a dw that begins at zero."""
-
-Arrays = tuple[Array | None, ...]
-
-
 def graphs() -> str:
     """``CUDNN_COMPAT_GRAPHS``: ``"on"``, ``"off"``, or ``"always"``.
 
-    With ``always`` the first call of a shape already comes out of a graph; for tests.
+    With ``always`` the first call of a shape already comes out of a graph (of own kernels the
+    second, as the first shows how much scratch they take); for tests.
     """
     said = os.environ.get("CUDNN_COMPAT_GRAPHS", "on").strip().lower()
     if said in ("off", "0", "no", "false"):
@@ -132,7 +105,7 @@ class Replays:
             return False
         try:
             given, wanted = addresses(reads), addresses(writes)
-            key = (stage.name, network, *map(bool, given), *map(bool, wanted))
+            key = key_of(stage, network, given, wanted)
             recording = slot.find(key)
             if recording is not None:
                 self.launch(slot, stage, recording, given, wanted)
@@ -175,7 +148,7 @@ class Replays:
         nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
         with Session(slot.device) as session:
             recording.place.bound = slot.recorder.record(
-                session, recording.call, recording.workspace, *nothing
+                session, recording.call, recording.scratch, *nothing
             )
         self.recorded += 1
 
@@ -265,8 +238,10 @@ class Replays:
         writes: Arrays,
     ) -> bool:
         """Compute plainly, and record what is to be replayed; whether it computed."""
-        scratch = f"workspace of {workspace}"
-        sizes = {scratch: workspace}
+        workplace = slot.workspace(workspace)
+        sizes = {workplace: workspace}
+        if self._blas:
+            sizes[BLAS] = self._blas
         for names, arrays in ((stage.reads, reads), (stage.writes, writes)):
             for name, array in zip(names, arrays, strict=True):
                 if array is not None:
@@ -274,15 +249,11 @@ class Replays:
         with self.store.lock:
             if not self._grow(session, slot, sizes):
                 return False
-        try:
-            slot.recorder.give_blas(session, self._blas)
-        except MemoryError:
-            return False
-        place = slot.address(scratch)
+        scratch = Scratch(slot.address(workplace), slot.address(BLAS))
         given, wanted = addresses(reads), addresses(writes)
         if not self._eager:
-            slot.recorder.run(session, call, place, given, wanted)
-        recording = self._record(session, slot, key, stage, call, place, sizes, given, wanted)
+            slot.recorder.run(session, call, scratch, given, wanted)
+        recording = self._record(session, slot, key, stage, call, scratch, sizes, given, wanted)
         if self._eager and recording is not None:
             recording.launch(session.stream.cupy.ptr, given, wanted)
         return recording is not None or not self._eager
@@ -294,7 +265,7 @@ class Replays:
         key: tuple[Any, ...],
         stage: Stage,
         call: Call,
-        workspace: int,
+        scratch: Scratch,
         sizes: dict[str, int],
         given: Addresses,
         wanted: Addresses,
@@ -309,20 +280,15 @@ class Replays:
         ]
         # Ready to record by a run whose results are overwritten; masks cannot be drawn again.
         if self._eager and stage is FORWARD and key[1] is self.own:
-            slot.recorder.run(session, call, workspace, *(arrays.addresses for arrays in own))
+            slot.recorder.run(session, call, scratch, *(arrays.addresses for arrays in own))
         try:
-            made = slot.recorder.record(session, call, workspace, *own)
+            made = slot.recorder.record(session, call, scratch, *own)
         except Exception as error:  # the plain call serves as well, so nobody has to know
             self.refused = f"{type(error).__name__}: {error}"
             return None
         slot.keep(key, made)
         self.recorded += 1
         return made
-
-
-def addresses(arrays: Arrays) -> Addresses:
-    """Where arrays begin; 0 of None, which the library takes for NULL."""
-    return tuple([0 if array is None else array.data.ptr for array in arrays])
 
 
 def _but_held(slot: Slot, stage: Stage, given: Addresses) -> Addresses:

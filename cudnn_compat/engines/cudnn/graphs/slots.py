@@ -12,7 +12,10 @@ from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session, Stream
 from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
 
-__all__ = ["Lease", "Slot", "Store"]
+__all__ = ["BLAS", "Lease", "Slot", "Store"]
+
+BLAS: Final = "scratch of cuBLAS"
+"""Name of an array of a slot that is one for all slots of a stream. Each of them counts it."""
 
 _SHARE: Final = 8
 """One part in so many of a device's memory is kept at most."""
@@ -66,9 +69,20 @@ class Slot:
         """Make the arrays that are not there yet. They belong to the slot's stream."""
         for name, size in sizes.items():
             if name not in self._arrays:
-                self._arrays[name] = session.bytes(size)
+                shared = name == BLAS
+                made = self.recorder.share_blas(session, size) if shared else session.bytes(size)
+                self._arrays[name] = made
                 if name == "reserve":
                     self.reserve = self.address(name)
+
+    def workspace(self, size: int) -> str:
+        """The name of scratch of so many bytes: one that is there, if it is large enough.
+
+        One is enough for all calls, as a slot serves one at a time; but those that are recorded
+        have its address, so a larger one comes beside it.
+        """
+        there = [int(name) for name in self._arrays if name.isdigit()]
+        return str(min((one for one in there if one >= size), default=size))
 
     def address(self, name: str) -> int:
         """Where an array is; 0 where it has not been made."""
