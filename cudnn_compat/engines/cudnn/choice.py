@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
@@ -59,6 +60,20 @@ class _Candidate:
         return self.trial.forwards >= _TIMED or self.served > _MOST_SERVED
 
 
+class _Found(NamedTuple):
+    """What the times say.
+
+    Attributes:
+        best: which of the ways; the first one, unless another is clearly faster.
+        totals: µs of each.
+        complete: whether forward and, in training, backward have been timed.
+    """
+
+    best: int
+    totals: list[float]
+    complete: bool
+
+
 class Choice(ShapedPlan):
     """The ways to compute one shape, and which of them serves the next call.
 
@@ -88,6 +103,7 @@ class Choice(ShapedPlan):
         self._lock = threading.Lock()
         self._decided: OnePlan | None = None
         self._last: OnePlan | None = None
+        self._so_far: OnePlan | None = None
         self._waited = 0
         self._news: tuple[Way, dict[str, float]] | None = None
 
@@ -133,7 +149,7 @@ class Choice(ShapedPlan):
                 candidate.served += 1
                 plan.trial = candidate.trial if candidate.served > 1 else None
                 return plan
-        return self._first if waiting else self._decide()
+        return self._meanwhile() if waiting else self._decide()
 
     def _plan(self, candidate: _Candidate) -> OnePlan | None:
         """The plan of a way; None where it is refused."""
@@ -146,20 +162,39 @@ class Choice(ShapedPlan):
             return None
         return candidate.plan
 
-    def _decide(self) -> OnePlan:
-        if not all(candidate.trial.done for candidate in self._candidates):
-            return self._first
+    def _meanwhile(self) -> OnePlan:
+        """What was fastest of the ways that were ready, while others are being compiled."""
+        if self._so_far is None:
+            tried = [candidate for candidate in self._candidates if candidate.tried]
+            found = self._fastest(tried)
+            if found is None or not found.complete:
+                return self._first
+            self._so_far = tried[found.best].plan or self._first
+            self._so_far.trial = None  # it has been timed
+        return self._so_far
+
+    def _fastest(self, candidates: list[_Candidate]) -> _Found | None:
+        """Compares what has been timed; None while the device is still at it."""
+        if not candidates or not all(candidate.trial.done for candidate in candidates):
+            return None
         with Session(self.index) as session:
-            times = [candidate.trial.times(session) for candidate in self._candidates]
+            times = [candidate.trial.times(session) for candidate in candidates]
         stages = set.intersection(*map(set, times))
-        complete = any(stages >= wanted for wanted in _TRAINING) or not self.training
-        if not complete and self._waited < _MOST_SERVED:
-            self._waited += 1  # backward may come late, or never
-            return self._first
         totals = [sum(parts[stage] for stage in stages) for parts in times]
         best = totals.index(min(totals))
         if totals[best] > _BETTER * totals[0]:
             best = 0
+        complete = any(stages >= wanted for wanted in _TRAINING) or not self.training
+        return _Found(best, totals, complete)
+
+    def _decide(self) -> OnePlan:
+        found = self._fastest(self._candidates)
+        if found is None:
+            return self._first
+        best, totals, complete = found
+        if not complete and self._waited < _MOST_SERVED:
+            self._waited += 1  # backward may come late, or never
+            return self._first
         for candidate in self._candidates:
             if candidate.plan is not None:
                 candidate.plan.trial = None
@@ -175,7 +210,7 @@ class Choice(ShapedPlan):
 
     def _settle(self, plan: OnePlan) -> OnePlan:
         self._decided = self._first = plan
-        self._candidates, self._last = [], None
+        self._candidates, self._last, self._so_far = [], None, None
         self.algo = plan.algo
         self.settled = True
         return plan
