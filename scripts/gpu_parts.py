@@ -144,7 +144,7 @@ PARTS = (
     Part(
         "chainer_train",
         "a model in Chainer, with and without cuDNN",
-        120,
+        260,
         alone=True,
         script="scripts/chainer_train.py",
         needs=no_chainer,

@@ -31,7 +31,7 @@ from gpu_process import run_limited
 ROOT = Path(__file__).resolve().parent.parent
 CASES = Path(__file__).with_name("gpu_sanitizer_cases.py")
 
-MEMCHECK = ("standard", "persist_static", "persist_dynamic", "persist_small_h", "fused")
+MEMCHECK = ("standard", "persist_static", "persist_dynamic", "persist_small_h", "fused", "graphs")
 """One process each: starting is what takes time under the tool."""
 
 PLACES = (

@@ -2,7 +2,7 @@
 
     python scripts/gpu_sanitizer_cases.py PROGRAM FILE
 
-PROGRAM is an algorithm (all its cases), ``results`` (five cases whose results a
+PROGRAM is an algorithm (all its cases), ``graphs`` (calls that come back), ``results`` (five cases whose results a
 kernel reads) or ``beyond`` (a kernel that reads beyond its array). A line of JSON is added to FILE
 after each case, so that a run that is cut off still says how far it came.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,8 +49,27 @@ class Case:
         self.layout = layout
 
 
+COME_BACK = 4
+"""Calls after which a shape has been recorded as a graph and replayed."""
+
+
+def graph_cases(v2: Any) -> Iterator[Case]:
+    """Of the library's and of own kernels, with what takes scratch."""
+    for algo in ("standard", "fused"):
+        for cell in CELLS:
+            spec = v2.RNNSpec(cell, 64, 64, algo=algo)
+            yield Case(f"graphs {algo} {cell}", spec, EQUAL, "time_major")
+        spec = v2.RNNSpec(
+            "lstm", 64, 64, algo=algo, dtype="float16", num_layers=2, bidirectional=True
+        )
+        yield Case(f"graphs {algo} lstm float16", spec, EQUAL, "batch_major")
+
+
 def cases_of(v2: Any, algo: str) -> Iterator[Case]:
     """Each cell in each layout; with ``standard``, which does everything, the rest as well."""
+    if algo == "graphs":
+        yield from graph_cases(v2)
+        return
     size = 64 if algo in ("persist_static", "persist_dynamic", "fused") else 16
     lengths = RAGGED if algo in ("standard", "fused") else EQUAL
     for cell in CELLS:
@@ -144,15 +164,24 @@ def check_memory(v2: Any, algo: str, answers: Answers) -> None:
         for direction in (forward, backward):
             name = f"{case.name} {direction.__name__}"
             try:
-                results = direction(v2, case)
+                for _ in range(COME_BACK if algo == "graphs" else 1):
+                    results = direction(v2, case)
                 cupy.cuda.Device().synchronize()
                 finite = all(numpy.isfinite(a.get().astype("float32")).all() for a in results)
                 answers.add(name, "ran" if finite else "failed: not finite")
+                if algo == "graphs" and not recorded():
+                    answers.add(name, "failed: nothing was recorded")
             except v2.UnsupportedError as error:
                 answers.add(name, f"refused: {error}")
             except Exception as error:  # the others are still worth running
                 answers.add(name, f"failed: {type(error).__name__}: {error}")
     answers.add("all", "end")
+
+
+def recorded() -> bool:
+    """Whether the plan that was used last has a graph."""
+    choose = importlib.import_module("cudnn_compat.engines.choose")
+    return bool(choose.cudnn_engine().plans.entries()[-1].replays.recorded)
 
 
 def launch(kernel: str, array: Any) -> None:
@@ -182,6 +211,7 @@ def main(program: str, file: str) -> None:
     """Run one program."""
     cupy = importlib.import_module("cupy")
     cupy.cuda.set_allocator(None)  # no pool: each array is an allocation that the tool knows
+    os.environ["CUDNN_COMPAT_TUNING"] = "off"  # what is tried does not depend on times
     answers = Answers(Path(file))
     if program == "beyond":
         launch("read_beyond", cupy.zeros(64, "uint8"))

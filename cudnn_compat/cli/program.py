@@ -54,6 +54,7 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     if not sys.flags.safe_path:
         sys.path[0] = os.getcwd() if module else _folder(program)
     status, ours = 0, sys.modules["__main__"]
+    others = set(threading.enumerate())
     try:
         if module:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
@@ -66,7 +67,7 @@ def run_program(program: str, arguments: Sequence[str], *, module: bool) -> int:
     except BaseException as error:
         _show(error)
         status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-    _wait_for_threads()
+    _wait_for_threads(others)
     theirs = sys.modules.get("__main__")
     if theirs is not ours:
         sys.modules["__main__"] = ours
@@ -126,10 +127,13 @@ def _show(error: BaseException) -> None:
     sys.excepthook(type(error), error.with_traceback(trace), trace)
 
 
-def _wait_for_threads() -> None:
-    """Python ends when the threads that are not daemons have ended; so does the counting."""
+def _wait_for_threads(others: set[threading.Thread]) -> None:
+    """Python ends when the threads that are not daemons have ended; so does the counting.
+
+    ``others`` are not the program's: where it is run by a caller's process, that goes on.
+    """
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
+        if thread not in others and not thread.daemon:
             try:
                 thread.join()
             except KeyboardInterrupt:

@@ -98,9 +98,12 @@ def test_on_a_gpu_the_same_rows_are_run_on_both_engines(tmp_path: Path) -> None:
     for name in ("numpy", "cudnn"):
         assert f"v2 on the {name} engine" in done.output
     *_, engines = (line for line in done.output.splitlines() if " forward " in line)
-    assert cells(engines) == ["v2", "forward", "works", "works"]
-    assert "was not run" not in done.output
     rows = json.loads(file.read_text())["rows"]
+    refused = [row for row in rows if row["status"] == "refused"]
+    assert all("bfloat16" in row["id"] for row in refused)  # CuPy 13 has no such arrays
+    works = f"{len(rows) // 2 - len(refused)} works, {len(refused)} refused"
+    assert cells(engines) == ["v2", "forward", "works", works if refused else "works"]
+    assert "was not run" not in done.output
     host, gpu = ([r["id"] for r in rows if r["engine"] == name] for name in ("numpy", "cudnn"))
     assert [id_.removesuffix("/numpy") for id_ in host] == [
         id_.removesuffix("/cudnn") for id_ in gpu

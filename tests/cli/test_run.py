@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -287,6 +288,19 @@ def test_nothing_to_run_is_said_in_one_line(
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_threads_that_the_caller_had_before_are_not_waited_for(tmp_path: Path) -> None:
+    end = threading.Event()
+    waiting = threading.Thread(target=end.wait, args=(60,))
+    waiting.start()
+    try:
+        program = write(tmp_path / "program.py", "print('done')")
+        assert CliRunner().invoke(app, ["run", "-q", str(program)]).exit_code == 0
+        assert waiting.is_alive()
+    finally:
+        end.set()
+        waiting.join()
 
 
 def test_the_caller_s_own_main_comes_back(tmp_path: Path) -> None:

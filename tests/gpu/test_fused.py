@@ -13,6 +13,7 @@ from cudnn_compat import v2
 from cudnn_compat.engines.cudnn.fused import FusedNetwork
 from cudnn_compat.matrix.tolerances import kink_distance, tolerance
 from cudnn_compat.sequences import make_sequences
+from tests.engine import Engine
 from tests.engines.networks import (
     GRADIENTS,
     LAYOUTS,
@@ -190,6 +191,7 @@ def test_a_clip_is_right(cupy: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_short_dtypes_are_right(cupy: Any, cell: str, dtype: str) -> None:
+    Engine("cudnn", cupy).needs(dtype)
     check_all(cupy, spec_of(cell, 64, dtype=dtype, num_layers=2, math="default"), RAGGED)
 
 

@@ -585,13 +585,13 @@ def test_the_short_way_waits_for_no_other_stream_and_is_not_taken_in_a_capture(
 
     spec, data, how = problem(SPECS["lstm float32"], LENGTHS)
     data, how = on_device(data), without_lengths(how)
-    stream = cupy.cuda.Stream(non_blocking=True)
+    stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
     with stream:
         wanted = plainly(monkeypatch, lambda: as_bytes(train(spec, data, how)))
         for _ in range(COMES_BACK):
             train(spec, data, how)
         long_ways.clear()
-        with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
+        with cupy.cuda.using_allocator(pool.malloc):
             train(spec, data, how)
             assert not long_ways
             cupy.empty(64 << 20, "uint8")  # what the plain calls take is in the pool now
