@@ -2,9 +2,9 @@
 
     python scripts/gpu_sanitizer_cases.py PROGRAM FILE
 
-PROGRAM is an algorithm (all its cases), ``graphs`` (calls that come back), ``results`` (five cases whose results a
-kernel reads) or ``beyond`` (a kernel that reads beyond its array). A line of JSON is added to FILE
-after each case, so that a run that is cut off still says how far it came.
+PROGRAM is an algorithm (all its cases), ``graphs`` (calls that come back), ``results`` (five cases
+whose results a kernel reads) or ``beyond`` (a kernel that reads beyond its array). A line of JSON
+is added to FILE after each case, so that a run that is cut off still says how far it came.
 """
 
 from __future__ import annotations

@@ -56,6 +56,9 @@ def _refusal(spec: RNNSpec, algo: str, *, ragged: bool) -> str | None:
         return "has no float64"
     if spec.dtype == "float16" and spec.math == "half":
         return "has no float16 arithmetic (math='half')"
+    if spec.clip is not None and algo == "persist_static" and spec.dtype in ("float16", "bfloat16"):
+        # Measured on 9.19, one direction: cy is clipped, and all gradients are others.
+        return "computes another function with a clip in 16 bits"
     return None
 
 
