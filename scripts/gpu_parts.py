@@ -35,6 +35,9 @@ MEMORY_TESTS = "tests/gpu/test_memory.py"
 OF_TEXTS = ("tests/semver", "tests/migrate", "tests/matrix_page")
 """These compute nothing, and need what a GPU machine need not have."""
 
+EMULATED = ("tests/unit/test_fused_cuts.py", "tests/unit/test_fused_emulated.py")
+"""The own kernels without a GPU, which takes minutes; with one, ``tests/gpu`` has them."""
+
 PATIENCE = 240
 """Seconds after which one test is given up, where pytest-timeout is installed."""
 
@@ -100,9 +103,12 @@ class Part:
 PARTS = (
     Part(
         "tests",
-        "all tests but those of memory, and but those of texts",
+        "all tests but those of memory, of texts, and of an emulated GPU",
         360,
-        arguments=("tests", *(f"--ignore={path}" for path in (MEMORY_TESTS, *OF_TEXTS))),
+        arguments=(
+            "tests",
+            *(f"--ignore={path}" for path in (MEMORY_TESTS, *OF_TEXTS, *EMULATED)),
+        ),
     ),
     Part("golden", "recorded results, bit for bit", 120, script="scripts/gpu_golden.py"),
     Part(
