@@ -200,4 +200,5 @@ def _is_entry(entry: Any) -> bool:
         isinstance(entry, dict)
         and isinstance(entry.get("algo"), str)
         and isinstance(entry.get("graph"), bool)
+        and isinstance(entry.get("us", {}), dict)
     )

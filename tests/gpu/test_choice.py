@@ -58,7 +58,7 @@ def test_what_was_learnt_is_in_the_file_with_the_times_of_all_ways(own_file: Pat
     ((shape, entry),) = read_tuning(own_file)[where].items()
     assert shape.startswith("lstm ≤32×4×64×256")
     assert {"standard", "standard+graph"} <= set(entry["us"])
-    best = min(entry["us"], key=entry["us"].__getitem__)
+    best = min((n for n, time in entry["us"].items() if time is not None), key=entry["us"].get)
     chosen = entry["algo"] + ("+graph" if entry["graph"] else "")
     assert entry["us"][chosen] <= entry["us"][best] / 0.97
 

@@ -153,7 +153,14 @@ def test_what_is_hardly_better_than_the_guess_does_not_replace_it(clock: Clock) 
 def test_what_is_refused_is_left_out(clock: Clock) -> None:
     auto = Auto(clock, STANDARD, STATIC, GRAPH, refused=(STATIC,))
     assert {auto.call() for _ in range(15)} == {"standard", "standard+graph"}
-    assert set(auto.learnt[0][1]) == {"standard", "standard+graph"}
+    assert auto.learnt[0][1] == {"standard": 10, "standard+graph": 5, "persist_static+graph": None}
+
+
+def test_what_could_never_be_timed_is_not_remembered(clock: Clock) -> None:
+    auto = Auto(clock, STANDARD, GRAPH)
+    for _ in range(60):
+        auto.choice.current()
+    assert auto.learnt == []
 
 
 def test_nobody_waits_for_kernels_that_are_being_compiled(clock: Clock) -> None:
@@ -174,6 +181,8 @@ def test_a_way_to_train_serves_meanwhile_only_once_it_has_gone_back(clock: Clock
         auto.time(plan, "backward")
     assert [auto.call() for _ in range(3)] == ["standard+graph"] * 3
     assert not auto.choice.settled
+    auto.plans[FUSED].ready = True  # and while it is not known how long its backward takes
+    assert [auto.call() for _ in range(8)] == ["fused"] * 5 + ["standard+graph"] * 3
 
 
 def test_nobody_waits_for_the_device_to_come_to_the_last_event(clock: Clock) -> None:

@@ -8,6 +8,7 @@ runs, which does everything. What may be faster than the guess is for ``choice``
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final, NamedTuple
 
@@ -40,26 +41,28 @@ _RECORDED_FROM: Final = 8
 """… and from which they are where a graph launches them."""
 _MOST_LAUNCHES: Final = 8192
 """Steps times pseudo-layers up to which STANDARD, with some kernels for each, is recorded."""
+_SHORT: Final = ("float16", "bfloat16")
 
 
 def _refusal(spec: RNNSpec, algo: str, *, ragged: bool) -> str | None:
     """What an algorithm lacks for a network, in words that the library does not give."""
     if algo in ("standard", "fused"):  # own kernels say themselves what they lack
         return None
+    rule = None
     if spec.proj_size is not None:
-        return "has no projection"
-    if spec.bias != "double":
-        return f"needs bias='double', the spec says bias='{spec.bias}'"
-    if ragged:
-        return "needs sequences that all have T steps"
-    if spec.dtype == "float64" and algo != "persist_dynamic":
-        return "has no float64"
-    if spec.dtype == "float16" and spec.math == "half":
-        return "has no float16 arithmetic (math='half')"
-    if spec.clip is not None and algo == "persist_static" and spec.dtype in ("float16", "bfloat16"):
-        # Measured on 9.19, one direction: cy is clipped, and all gradients are others.
-        return "computes another function with a clip in 16 bits"
-    return None
+        rule = "has no projection"
+    elif spec.bias != "double":
+        rule = f"needs bias='double', the spec says bias='{spec.bias}'"
+    elif ragged:
+        rule = "needs sequences that all have T steps"
+    elif spec.dtype == "float64" and algo != "persist_dynamic":
+        rule = "has no float64"
+    elif spec.dtype == "float16" and spec.math == "half":
+        rule = "has no float16 arithmetic (math='half')"
+    elif spec.clip is not None and algo == "persist_static" and spec.dtype in _SHORT:
+        # In one direction cy is clipped, and all gradients are others.
+        return "computes another function with a clip in 16 bits (measured with cuDNN 9.19)"
+    return None if rule is None else f"{rule} (cuDNN's rule)"
 
 
 def check_named(spec: RNNSpec, *, ragged: bool) -> None:
@@ -69,9 +72,7 @@ def check_named(spec: RNNSpec, *, ragged: bool) -> None:
         UnsupportedError: what the algorithm lacks, and what to do.
     """
     if spec.algo != "auto" and (reason := _refusal(spec, spec.algo, ragged=ragged)):
-        raise UnsupportedError(
-            f"algo='{spec.algo}' {reason} (cuDNN's rule); use algo='standard' or algo='auto'"
-        )
+        raise UnsupportedError(f"algo='{spec.algo}' {reason}; use algo='standard' or algo='auto'")
 
 
 def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
@@ -82,15 +83,16 @@ def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     what one H200 showed (docs/performance.md); no way is named that could take much longer than the
     guess, because each is tried on a call of the caller's.
     """
-    spec, graph = shape.spec, may_be_recorded(shape)
+    spec = shape.spec
     if spec.algo != "auto":
         guesses = [spec.algo]
     else:
         guesses = [*_guesses(shape), "standard"]
     plain = tuple(Way(algo, False) for algo in guesses)
-    replayed = [Way(algo, True) for algo in guesses if graph(algo)]
+    replayed = [Way(algo, True) for algo in guesses if may_be_recorded(shape, algo)]
     if spec.algo == "auto":
-        replayed += [Way(algo, True) for algo in _others(shape, guesses[0]) if graph(algo)]
+        others = _others(shape, guesses[0])
+        replayed += [Way(algo, True) for algo in others if may_be_recorded(shape, algo)]
     # Of the guesses behind the first one, those that are close to it.
     close = [way for way in replayed if _is_close(shape, guesses[0], way.algo)]
     return plain, tuple(dict.fromkeys(close))
@@ -99,7 +101,7 @@ def ways(shape: Shape) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
 def fused_may_win(session: Session, shape: Shape) -> bool:
     """Whether this package's own kernels may be the fastest; they take 0.5 to 2 µs a step."""
     spec = shape.spec
-    first = _RECORDED_FROM if may_be_recorded(shape)("fused") else _FUSED_FROM
+    first = _RECORDED_FROM if may_be_recorded(shape, "fused") else _FUSED_FROM
     if spec.algo != "auto" or shape.steps < first:
         return False
     found = chip(session.xp, session.device)
@@ -145,11 +147,21 @@ def _is_close(shape: Shape, guess: str, algo: str) -> bool:
     return guess == "persist_static" and shape.batch > _FEW
 
 
-def may_be_recorded(shape: Shape) -> Callable[[str], bool]:
+def may_be_recorded(shape: Shape, algo: str) -> bool:
     """Whether the calls of an algorithm may be recorded."""
-    on = graphs() != "off" and not shape.ragged
-    launches = shape.steps * shape.spec.num_pseudo_layers
-    return lambda algo: on and (algo != "standard" or launches <= _MOST_LAUNCHES)
+    if graphs() == "off" or shape.ragged:
+        return False
+    if algo == "standard":
+        return shape.steps * shape.spec.num_pseudo_layers <= _MOST_LAUNCHES
+    return algo != "fused" or not blas_is_configured()
+
+
+def blas_is_configured() -> bool:
+    """Whether the user has said how much memory cuBLAS has.
+
+    Own kernels are not recorded then: in a graph they would have to have as much.
+    """
+    return "CUBLAS_WORKSPACE_CONFIG" in os.environ
 
 
 def _static_is_good(spec: RNNSpec, batch: int) -> bool:

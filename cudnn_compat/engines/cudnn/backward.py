@@ -55,12 +55,12 @@ def run_both(
     _clear_padding(session, geometry, dx_out)
     of = (session.library, plan, geometry)
     data, weights = _data(*of), _weights(*of)
-    memset = session.xp.cuda.runtime.memsetAsync
+    memset, weight_bytes = session.xp.cuda.runtime.memsetAsync, plan.weight_bytes
 
     def call(on: On, reads: Addresses, writes: Addresses) -> None:
         w, x, hx, cx, y, dy, dhy, dcy, _ = reads
         dx, dhx, dcx, dw, reserve = writes
-        memset(dw, 0, plan.weight_bytes, on.stream)  # the library adds
+        memset(dw, 0, weight_bytes, on.stream)  # the library adds
         data(on, (w, hx, cx, y, dy, dhy, dcy, reserve), (dx, dhx, dcx, reserve))
         weights(on, (x, hx, y, reserve, dw), (dw,))
 
@@ -150,8 +150,8 @@ def _clear_padding(session: Session, geometry: Geometry, dx: Array) -> None:
 
 
 def _data(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:
-    """``cudnnRNNBackwardData_v8`` on the arrays of ``DATA``."""
-    network = plan.network.descriptor
+    """``cudnnRNNBackwardData_v8`` on the arrays of ``DATA``; keeps nothing of the plan."""
+    network, weight_bytes = plan.network.descriptor, plan.weight_bytes
 
     def call(on: On, reads: Addresses, writes: Addresses) -> None:
         w, hx, cx, y, dy, dhy, dcy, _ = reads
@@ -173,7 +173,7 @@ def _data(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:
             cx,
             dcy,
             dcx,
-            plan.weight_bytes,
+            weight_bytes,
             w,
             geometry.workspace,
             on.workspace,
@@ -186,7 +186,7 @@ def _data(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:
 
 def _weights(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:
     """``cudnnRNNBackwardWeights_v8`` on the arrays of ``WEIGHTS``: it adds into dw."""
-    network = plan.network.descriptor
+    network, weight_bytes = plan.network.descriptor, plan.weight_bytes
 
     def call(on: On, reads: Addresses, writes: Addresses) -> None:
         x, hx, y, reserve, _ = reads
@@ -202,7 +202,7 @@ def _weights(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:
             hx,
             geometry.y,
             y,
-            plan.weight_bytes,
+            weight_bytes,
             dw,
             geometry.workspace,
             on.workspace,

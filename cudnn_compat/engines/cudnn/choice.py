@@ -22,6 +22,9 @@ __all__ = ["Choice", "Way"]
 
 OnePlan = CudnnPlan | FusedPlan
 
+Times = dict[str, float | None]
+"""µs by the name of a way; None of a way that is refused."""
+
 _TIMED = 4
 """Calls of each way that are timed, behind one that is not: it may load or record."""
 _MOST_SERVED = 4 * _TIMED
@@ -92,7 +95,7 @@ class Choice(ShapedPlan):
         shape: Shape,
         ways: tuple[Way, ...],
         make: Callable[[Way], OnePlan],
-        learnt: Callable[[Way, dict[str, float]], None] | None,
+        learnt: Callable[[Way, Times], None] | None,
     ) -> None:
         super().__init__(shape, ways[0].algo)
         self.settled = False
@@ -104,8 +107,9 @@ class Choice(ShapedPlan):
         self._decided: OnePlan | None = None
         self._last: OnePlan | None = None
         self._so_far: OnePlan | None = None
+        self._refused: list[str] = []
         self._waited = 0
-        self._news: tuple[Way, dict[str, float]] | None = None
+        self._news: tuple[Way, Times] | None = None
 
     def current(self) -> OnePlan:
         """The plan that serves the next call."""
@@ -143,6 +147,7 @@ class Choice(ShapedPlan):
             plan = self._plan(candidate)
             if plan is None:
                 self._candidates.remove(candidate)
+                self._refused.append(candidate.way.name)
             elif not plan.ready:
                 waiting = True
             else:
@@ -184,17 +189,18 @@ class Choice(ShapedPlan):
         best = totals.index(min(totals))
         if totals[best] > _BETTER * totals[0]:
             best = 0
-        complete = any(stages >= wanted for wanted in _TRAINING) or not self.training
+        wanted = _TRAINING if self.training else ({"forward"},)
+        complete = any(stages >= one for one in wanted)
         return _Found(best, totals, complete)
 
     def _decide(self) -> OnePlan:
         found = self._fastest(self._candidates)
         if found is None:
-            return self._first
+            return self._so_far or self._first
         best, totals, complete = found
         if not complete and self._waited < _MOST_SERVED:
             self._waited += 1  # backward may come late, or never
-            return self._first
+            return self._so_far or self._first
         for candidate in self._candidates:
             if candidate.plan is not None:
                 candidate.plan.trial = None
@@ -202,7 +208,8 @@ class Choice(ShapedPlan):
                     candidate.plan.release()
         if complete:
             names = [candidate.way.name for candidate in self._candidates]
-            times_by_name = dict(zip(names, totals, strict=True))
+            times_by_name: Times = dict(zip(names, totals, strict=True))
+            times_by_name.update(dict.fromkeys(self._refused))
             self._news = self._candidates[best].way, times_by_name
         plan = self._candidates[best].plan
         assert plan is not None

@@ -37,6 +37,8 @@ def run(
     """Fill y, hy, cy and, in training, the reserve. There is something to compute."""
     geometry = plan.geometry(session, sequences)
     moves, library = geometry.moves, session.library
+    # By themselves: a recording, which lives on, must not keep the plan whose it is.
+    mode, weight_bytes = plan.mode, plan.weight_bytes
     w = input_array(w)
     x_in, hx_in, cx_in = moves.data(x), moves.state(hx), moves.state(cx)
     y_out, hy_out, cy_out = moves.data_target(y), moves.state_target(hy), moves.state_target(cy)
@@ -51,7 +53,7 @@ def run(
             library.cudnnRNNForward(
                 on.handle,
                 network,
-                plan.mode,
+                mode,
                 address(geometry.lengths),
                 geometry.x,
                 x,
@@ -63,7 +65,7 @@ def run(
                 geometry.c,
                 cx,
                 cy,
-                plan.weight_bytes,
+                weight_bytes,
                 w,
                 geometry.workspace,
                 on.workspace,

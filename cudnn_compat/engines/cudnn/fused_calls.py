@@ -151,15 +151,15 @@ def _dispatch(
     xp, device = session.xp, session.device
     pattern = (stage.name, *[array is None for array in (*reads, *writes)])
     scratch = plan.scratch.get(pattern)
-    # A recording lives on: it must not keep these arrays.
-    kinds, results = _kinds(reads), _kinds(writes)
+    # A recording lives on: it must keep neither these arrays nor the plan whose it is.
+    kinds, results, known = _kinds(reads), _kinds(writes), plan.scratch
 
     def call(on: On, read: Addresses, written: Addresses) -> None:
         given, targets = _views(xp, device, kinds, read), _views(xp, device, results, written)
         recorded = bool(xp.cuda.runtime.streamIsCapturing(on.stream))
         with scratch_at(xp, device, on.workspace, scratch or 0, recorded=recorded) as counted:
             run(given, targets, on.blas)
-        plan.scratch[pattern] = max(counted.bytes, scratch or 0)
+        known[pattern] = max(counted.bytes, scratch or 0)
 
     def plainly() -> None:
         if plan.replays is None or scratch is not None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from typing import Any
 
 from cudnn_compat.engines.cudnn.algorithms import (
     Networks,
+    blas_is_configured,
     fused_may_win,
     may_be_recorded,
     ways,
 )
-from cudnn_compat.engines.cudnn.choice import Choice, Way
+from cudnn_compat.engines.cudnn.choice import Choice, Times, Way
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.dropout import forget_scratch
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
@@ -58,7 +58,7 @@ class Selection:
             rule = Way(first.algo, True)
             return self._cudnn_plan(session, shape, rule if rule in others else first, 1)
         if fused_may_win(session, shape):
-            others += (Way("fused", _fused_may_be_recorded(shape)),)
+            others += (Way("fused", may_be_recorded(shape, "fused")),)
         if not others:
             return self._cudnn_plan(session, shape, first, 0)
         where, what = _where(session.xp, session.device, str(session.library.version)), _name(shape)
@@ -80,8 +80,8 @@ class Selection:
                     return self._fused_plan(inside, shape, wait=False)
                 return self._cudnn_plan(inside, shape, way, 0)
 
-        def learnt(best: Way, times: dict[str, float]) -> None:
-            rounded = {name: round(time, 1) for name, time in times.items()}
+        def learnt(best: Way, times: Times) -> None:
+            rounded = {n: None if time is None else round(time, 1) for n, time in times.items()}
             entry = {"algo": best.algo, "graph": best.graph, "us": rounded}
             self.tuning.learn(where, what, entry)
 
@@ -103,7 +103,7 @@ class Selection:
         return guesses[-1]
 
     def _fused_plan(self, session: Session, shape: Shape, *, wait: bool) -> FusedPlan:
-        store = self.store if _fused_may_be_recorded(shape) else None
+        store = self.store if may_be_recorded(shape, "fused") else None
         return FusedPlan(session, shape, store, wait=wait)
 
     def _cudnn_plan(self, session: Session, shape: Shape, way: Way, patience: int) -> CudnnPlan:
@@ -117,11 +117,6 @@ def _where(xp: Any, device: int, library: str) -> str:
     """A GPU and a library, as ``tuning`` knows them."""
     name = xp.cuda.runtime.getDeviceProperties(device)["name"]
     return f"{name.decode() if isinstance(name, bytes) else name}, cuDNN {library}"
-
-
-def _fused_may_be_recorded(shape: Shape) -> bool:
-    """Whether own kernels may be graphs: cuBLAS must have the memory that it has by itself."""
-    return may_be_recorded(shape)("fused") and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
 
 
 def _about(steps: int) -> str:
@@ -155,6 +150,8 @@ def _name(shape: Shape) -> str:
         parts.append("dropout")
     if graphs() == "off":
         parts.append("no graphs")
+    elif blas_is_configured():
+        parts.append("cuBLAS configured")
     if spec.algo != "auto":
         parts.append(f"algo={spec.algo}")
     return ", ".join(parts)

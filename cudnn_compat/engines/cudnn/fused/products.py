@@ -31,7 +31,6 @@ _INT, _ADDRESS = ctypes.c_int, ctypes.c_void_p
 _PROTOTYPES: Final = {
     "cublasGetMathMode": (_ADDRESS, _ADDRESS),
     "cublasSetMathMode": (_ADDRESS, _INT),
-    "cublasGetStream_v2": (_ADDRESS, _ADDRESS),
     "cublasSetStream_v2": (_ADDRESS, _ADDRESS),
     "cublasSetWorkspace_v2": (_ADDRESS, _ADDRESS, ctypes.c_size_t),
     "cublasGemmEx": (
@@ -78,15 +77,11 @@ class Products:
         self._compute = _TF32 if quick else _FULL
         self._mode = _INT()
         self._workspace = workspace
-        self._before = _ADDRESS()
 
     def __enter__(self) -> Products:
         library, handle = self._library, self._handle
-        if not self._workspace[0]:
-            library.cublasSetStream_v2(handle, self._stream)
-        else:
-            library.cublasGetStream_v2(handle, ctypes.byref(self._before))
-            library.cublasSetStream_v2(handle, self._stream)
+        library.cublasSetStream_v2(handle, self._stream)
+        if self._workspace[0]:
             library.cublasSetWorkspace_v2(handle, *self._workspace)
         # The handle is CuPy's, and others may have allowed TF32 on it.
         library.cublasGetMathMode(handle, ctypes.byref(self._mode))
@@ -98,8 +93,9 @@ class Products:
         if self._mode.value:
             self._library.cublasSetMathMode(self._handle, self._mode.value)
         if self._workspace[0]:
-            # Which also makes the handle forget the workspace.
-            self._library.cublasSetStream_v2(self._handle, self._before)
+            # Forgets the workspace, and the stream, which may be one that captures. CuPy says at
+            # each of its own calls which stream it means.
+            self._library.cublasSetStream_v2(self._handle, None)
 
     def __call__(
         self, a: Matrix, b: Matrix, out: Matrix, rows: int, columns: int, inner: int, *, add: bool

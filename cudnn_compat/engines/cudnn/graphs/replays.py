@@ -270,7 +270,10 @@ class Replays:
         given: Addresses,
         wanted: Addresses,
     ) -> Recording | None:
-        """Capture the call on the slot's arrays; if that fails, nothing is tried again."""
+        """Capture the call on the slot's arrays; None where that fails.
+
+        But for want of memory, nothing is tried again then.
+        """
         own = [
             Own(
                 tuple(slot.address(n) if a else 0 for n, a in zip(names, places, strict=True)),
@@ -283,6 +286,8 @@ class Replays:
             slot.recorder.run(session, call, scratch, *(arrays.addresses for arrays in own))
         try:
             made = slot.recorder.record(session, call, scratch, *own)
+        except MemoryError:  # the next call may have it, or know how much it is
+            return None
         except Exception as error:  # the plain call serves as well, so nobody has to know
             self.refused = f"{type(error).__name__}: {error}"
             return None
