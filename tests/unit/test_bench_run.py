@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from cudnn_compat import environment, v2
-from cudnn_compat.bench import grid_rows, run, scaling
+from cudnn_compat.bench import grid_rows, run, scaling, sides
 from cudnn_compat.bench.grid import MODES, Workload
 from cudnn_compat.bench.run import Settings, measure, pace_for
 from cudnn_compat.bench.sides import Inputs, difference, ours, theirs
@@ -267,3 +268,23 @@ def test_processes_end_with_their_stand() -> None:
     assert threading.active_count() <= before
     with pytest.raises(SideError, match="has ended"):
         stand.put(TINY)
+
+
+def test_only_the_plans_of_a_workload_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    settled_at = 7
+
+    def plans() -> list[Any]:
+        own = {"spec": TINY.spec(), "steps": TINY.steps, "batch": TINY.batch}
+        never = own | {"batch": TINY.batch + 1, "settled": False}
+        return [
+            types.SimpleNamespace(**own, settled=len(calls) >= settled_at),
+            types.SimpleNamespace(**never),
+        ]
+
+    stream = types.SimpleNamespace(synchronize=lambda: None)
+    cuda = types.SimpleNamespace(get_current_stream=lambda: stream)
+    monkeypatch.setattr(sides, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(v2, "plans", plans)
+    sides._settle(lambda: calls.append(1), TINY)
+    assert len(calls) == settled_at
