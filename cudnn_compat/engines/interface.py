@@ -1,4 +1,4 @@
-"""What an engine must offer: plans, and three calls that fill buffers given to them.
+"""What an engine must offer: plans, and calls that fill the buffers given to them.
 
 Shapes, with T steps, B batch, N rows that are not padding: x and dx ``(T, B, I)``, ``(B, T, I)`` or
 ``(N, I)`` as the plan's layout says, y and dy the same with D·P features; hx, hy, dhx, dhy

@@ -42,22 +42,13 @@ def rnn_backward(
     """
     tape = tape_for(out, "forward")
     w, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
-    runner, form, sequences = tape.engine, tape.form, tape.sequences
+    runner, device = tape.engine, tape.plan.device
     _, state, cell = tape.shapes
-    dx, dhx, dcx, dw = runner.results(
-        (x.shape, state, cell, w.shape), out.spec.dtype, tape.plan.device
-    )
+    dx, dhx, dcx, dw = runner.results((x.shape, state, cell, w.shape), out.spec.dtype, device)
     tape.claim("forward")
     try:
         runner.backward(
-            tape.plan,
-            sequences,
-            tape.w,
-            tape.x,
-            tape.hx,
-            tape.cx,
-            tape.y,
-            tape.reserve,
+            *tape.given(),
             dy=dy_given,
             dhy=dhy_given,
             dcy=dcy_given,
@@ -69,10 +60,7 @@ def rnn_backward(
         tape.stage = "weights"
     finally:
         tape.settle()
-    if form != "batched":
-        dx = data_in_form(dx, form, sequences)
-        dhx, dcx = state_in_form(dhx, form), state_in_form(dcx, form)
-    return RNNGradients(dx, dhx, dcx, dw)
+    return _in_form(tape, dx, dhx, dcx, dw)
 
 
 def rnn_backward_data(
@@ -87,21 +75,14 @@ def rnn_backward_data(
     """
     tape = tape_for(out, "forward")
     _, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
-    sequences, device, runner = tape.sequences, tape.plan.device, tape.engine
+    runner, device = tape.engine, tape.plan.device
     _, state, cell = tape.shapes
     with runner.on(device):
         dx, dhx, dcx = runner.results((x.shape, state, cell), out.spec.dtype, device)
         tape.claim("forward")
         try:
             runner.backward_data(
-                tape.plan,
-                sequences,
-                tape.w,
-                tape.x,
-                tape.hx,
-                tape.cx,
-                tape.y,
-                tape.reserve,
+                *tape.given(),
                 dy=dy_given,
                 dhy=dhy_given,
                 dcy=dcy_given,
@@ -112,11 +93,18 @@ def rnn_backward_data(
             tape.stage = "data"
         finally:
             tape.settle()
-    return RNNGradients(
-        data_in_form(dx, tape.form, sequences),
-        state_in_form(dhx, tape.form),
-        state_in_form(dcx, tape.form),
-    )
+    return _in_form(tape, dx, dhx, dcx)
+
+
+def _in_form(
+    tape: Tape, dx: Array, dhx: Array, dcx: Array | None, dw: Array | None = None
+) -> RNNGradients:
+    """Gradients in the form of the forward's x."""
+    form = tape.form
+    if form != "batched":
+        dx = data_in_form(dx, form, tape.sequences)
+        dhx, dcx = state_in_form(dhx, form), state_in_form(dcx, form)
+    return RNNGradients(dx, dhx, dcx, dw)
 
 
 def _checked(

@@ -36,12 +36,13 @@ _FEW: Final = 4
 _FEW_FROM: Final = 96
 """… with so many hidden units or more."""
 _FUSED_FROM: Final = 32
-"""Steps from which own kernels are tried, as before that the host is what takes the time, …"""
+"""Steps from which own kernels are tried: below, launching them is what takes the time, …"""
 _RECORDED_FROM: Final = 8
 """… and from which they are where a graph launches them."""
 _MOST_LAUNCHES: Final = 8192
 """Steps times pseudo-layers up to which STANDARD, with some kernels for each, is recorded."""
 _SHORT: Final = ("float16", "bfloat16")
+"""Dtypes of 16 bits."""
 
 
 def _refusal(spec: RNNSpec, algo: str, *, ragged: bool) -> str | None:

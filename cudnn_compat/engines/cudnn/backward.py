@@ -10,7 +10,7 @@ from cudnn_compat.engines.cudnn.dispatch import by_library, dispatch
 from cudnn_compat.engines.cudnn.graphs import BACKWARD, DATA, WEIGHTS, Arrays, Stage
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses, Call, On
 from cudnn_compat.engines.cudnn.plan import CudnnPlan, Geometry
-from cudnn_compat.engines.cudnn.staging import input_array, output_array, put_back
+from cudnn_compat.engines.cudnn.staging import Moves, input_array, output_array, put_back
 from cudnn_compat.sequences import Sequences
 
 __all__ = ["run_both", "run_data", "run_weights"]
@@ -37,22 +37,20 @@ def run_both(
     """Fill dx, dhx, dcx, and dw, which is a fresh array. There is something to compute."""
     geometry = plan.geometry(session, sequences)
     moves = geometry.moves
-    # The library takes NULL for dhy and dcy, but not for dy.
-    dy_in = session.xp.zeros(y.shape, y.dtype) if dy is None else moves.data(dy)
     reads = (
         input_array(w),
         moves.data(x),
         moves.state(hx),
         moves.state(cx),
         moves.data(y),
-        dy_in,
+        _needed(session, moves, dy, y),
         moves.state(dhy),
         moves.state(dcy),
         reserve,
     )
     dx_out, dhx_out = moves.data_target(dx), moves.state_target(dhx)
     dcx_out, dw_out = moves.state_target(dcx), output_array(dw)
-    _clear_padding(session, geometry, dx_out)
+    geometry.clear_padding(session, dx_out)
     of = (session.library, plan, geometry)
     data, weights = _data(*of), _weights(*of)
     memset, weight_bytes = session.xp.cuda.runtime.memsetAsync, plan.weight_bytes
@@ -93,11 +91,11 @@ def run_data(
     moves = geometry.moves
     w = input_array(w)
     hx_in, cx_in, y_in = moves.state(hx), moves.state(cx), moves.data(y)
-    dy_in = session.xp.zeros(y.shape, y.dtype) if dy is None else moves.data(dy)
+    dy_in = _needed(session, moves, dy, y)
     dhy_in, dcy_in = moves.state(dhy), moves.state(dcy)
     dx_out, dhx_out = moves.data_target(dx), moves.state_target(dhx)
     dcx_out = moves.state_target(dcx)
-    _clear_padding(session, geometry, dx_out)
+    geometry.clear_padding(session, dx_out)
     call = _data(session.library, plan, geometry)
     reads = (w, hx_in, cx_in, y_in, dy_in, dhy_in, dcy_in, reserve)
     writes = (dx_out, dhx_out, dcx_out, reserve)
@@ -130,6 +128,11 @@ def run_weights(
     put_back(total, dw)
 
 
+def _needed(session: Session, moves: Moves, dy: Array | None, y: Array) -> Array:
+    """dy: the library takes NULL for dhy and dcy, but not for it."""
+    return session.xp.zeros(y.shape, y.dtype) if dy is None else moves.data(dy)
+
+
 def _dispatch(
     session: Session,
     plan: CudnnPlan,
@@ -142,11 +145,6 @@ def _dispatch(
     network, size = plan.network.descriptor, geometry.workspace
     plainly = by_library(session, size, call, reads, writes)
     dispatch(session, plan, stage, network, size, call, reads, writes, plainly)
-
-
-def _clear_padding(session: Session, geometry: Geometry, dx: Array) -> None:
-    if geometry.clear:
-        dx.data.memset_async(0, dx.nbytes, session.stream.cupy)
 
 
 def _data(library: Library, plan: CudnnPlan, geometry: Geometry) -> Call:

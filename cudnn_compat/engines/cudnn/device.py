@@ -24,7 +24,9 @@ __all__ = [
     "device_index",
     "follow",
     "fresh",
+    "is_captured",
     "is_current",
+    "memory_at",
 ]
 
 _LENGTHS_ARE_SENT = (
@@ -156,10 +158,7 @@ class Session:
     @property
     def capturing(self) -> bool:
         """Whether somebody captures the current stream into a graph of his own."""
-        try:
-            return bool(self.xp.cuda.runtime.streamIsCapturing(self.stream.cupy.ptr))
-        except Exception:  # the null stream, while another stream captures all that meets it
-            return True
+        return is_captured(self.xp, self.stream.cupy.ptr)
 
     def sent(self, values: np.ndarray) -> Array:
         """A copy on the device of a batch's lengths, or of indices made of them.
@@ -198,6 +197,19 @@ _UINT8 = np.dtype("uint8")
 
 _in_graphs: set[object] = set()
 """What graphs of the caller's read: they have its address, and nobody says when they end."""
+
+
+def is_captured(xp: ModuleType, stream: int) -> bool:
+    """Whether somebody captures a stream, by its address, into a graph."""
+    try:
+        return bool(xp.cuda.runtime.streamIsCapturing(stream))
+    except Exception:  # the null stream, while another stream captures all that meets it
+        return True
+
+
+def memory_at(xp: ModuleType, device: int, address: int, nbytes: int, owner: object = None) -> Any:
+    """A pointer of CuPy's to memory that is not its own; it keeps ``owner`` alive."""
+    return xp.cuda.MemoryPointer(xp.cuda.UnownedMemory(address, nbytes, owner, device), 0)
 
 
 def fresh(

@@ -42,8 +42,7 @@ def run(
     w = input_array(w)
     x_in, hx_in, cx_in = moves.data(x), moves.state(hx), moves.state(cx)
     y_out, hy_out, cy_out = moves.data_target(y), moves.state_target(hy), moves.state_target(cy)
-    if geometry.clear:
-        y_out.data.memset_async(0, y_out.nbytes)
+    geometry.clear_padding(session, y_out)
     reads, writes = (w, x_in, hx_in, cx_in), (y_out, hy_out, cy_out, reserve)
     with _network(session, plan, dropout) as network:
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.cudnn.device import Session
+from cudnn_compat.engines.cudnn.device import Session, is_captured, memory_at
 from cudnn_compat.engines.cudnn.dispatch import dispatch
+from cudnn_compat.engines.cudnn.fused import FusedNetwork
+from cudnn_compat.engines.cudnn.fused.rows import Rows
 from cudnn_compat.engines.cudnn.fused.scratch import counting, scratch_at
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
 from cudnn_compat.engines.cudnn.graphs import (
@@ -75,14 +77,7 @@ def run_data(
     dcx: Array | None,
 ) -> None:
     """Fill dx, dhx, dcx; changes the reserve in place. There is something to compute."""
-    network, rows = plan.network, plan.rows_of(session, sequences)
-
-    def run(reads: Arrays, writes: Arrays, blas: int) -> None:
-        w, _, cx, _, dy, dhy, dcy, reserve = reads
-        dx, dhx, dcx, _ = writes
-        given = {"dy": dy, "dhy": dhy, "dcy": dcy, "dx": dx, "dhx": dhx, "dcx": dcx}
-        network.backward_data(rows, w, cx, reserve, **given, blas=blas)
-
+    run = _data(plan.network, plan.rows_of(session, sequences))
     reserve, outs = _array(session, reserve), (dx, dhx, dcx)
     targets = _writable(*outs)
     reads = (*_readable(w, None, cx, None, dy, dhy, dcy), reserve)
@@ -94,13 +89,7 @@ def run_weights(
     session: Session, plan: FusedPlan, sequences: Sequences, x: Array, reserve: Any, dw: Array
 ) -> None:
     """Add the weight gradients into dw. There is something to compute."""
-    network, rows = plan.network, plan.rows_of(session, sequences)
-
-    def run(reads: Arrays, writes: Arrays, blas: int) -> None:
-        x, _, _, reserve, _ = reads
-        (dw,) = writes
-        network.backward_weights(rows, x, reserve, dw=dw, blas=blas)
-
+    run = _weights(plan.network, plan.rows_of(session, sequences))
     total = output_array(dw)
     if total is not dw:
         total[...] = dw
@@ -126,22 +115,45 @@ def run_both(
     dw: Array,
 ) -> None:
     """The two in one: fill dx, dhx, dcx, and dw, which is not added to."""
-    network, rows = plan.network, plan.rows_of(session, sequences)
+    of = (plan.network, plan.rows_of(session, sequences))
+    data, weights = _data(*of), _weights(*of)
 
     def run(reads: Arrays, writes: Arrays, blas: int) -> None:
         w, x, _, cx, _, dy, dhy, dcy, reserve = reads
         dx, dhx, dcx, dw, _ = writes
-        given = {"dy": dy, "dhy": dhy, "dcy": dcy, "dx": dx, "dhx": dhx, "dcx": dcx}
-        network.backward_data(rows, w, cx, reserve, **given, blas=blas)
+        data((w, None, cx, None, dy, dhy, dcy, reserve), (dx, dhx, dcx, reserve), blas)
         assert dw is not None
         dw.data.memset_async(0, dw.nbytes)
-        network.backward_weights(rows, x, reserve, dw=dw, blas=blas)
+        weights((x, None, None, reserve, dw), (dw,), blas)
 
     reserve, outs = _array(session, reserve), (dx, dhx, dcx, dw)
     targets = _writable(*outs)
     reads = (*_readable(w, x, None, cx, None, dy, dhy, dcy), reserve)
     _dispatch(session, plan, BACKWARD, run, reads, (*targets, reserve))
     _put_back(targets, outs)
+
+
+def _data(network: FusedNetwork, rows: Rows) -> Run:
+    """The pass on the arrays of ``DATA``; hx and y are not read."""
+
+    def run(reads: Arrays, writes: Arrays, blas: int) -> None:
+        w, _, cx, _, dy, dhy, dcy, reserve = reads
+        dx, dhx, dcx, _ = writes
+        given = {"dy": dy, "dhy": dhy, "dcy": dcy, "dx": dx, "dhx": dhx, "dcx": dcx}
+        network.backward_data(rows, w, cx, reserve, **given, blas=blas)
+
+    return run
+
+
+def _weights(network: FusedNetwork, rows: Rows) -> Run:
+    """The pass on the arrays of ``WEIGHTS``, which adds into dw; hx and y are not read."""
+
+    def run(reads: Arrays, writes: Arrays, blas: int) -> None:
+        x, _, _, reserve, _ = reads
+        (dw,) = writes
+        network.backward_weights(rows, x, reserve, dw=dw, blas=blas)
+
+    return run
 
 
 def _dispatch(
@@ -156,7 +168,7 @@ def _dispatch(
 
     def call(on: On, read: Addresses, written: Addresses) -> None:
         given, targets = _views(xp, device, kinds, read), _views(xp, device, results, written)
-        recorded = bool(xp.cuda.runtime.streamIsCapturing(on.stream))
+        recorded = is_captured(xp, on.stream)
         with scratch_at(xp, device, on.workspace, scratch or 0, recorded=recorded) as counted:
             run(given, targets, on.blas)
         known[pattern] = max(counted.bytes, scratch or 0)
@@ -188,13 +200,7 @@ def _put_back(written: Arrays, outs: Arrays) -> None:
 
 def _array(session: Session, reserve: Any) -> Any:
     """A reserve as an array: those of graphs are lent in another form."""
-    if type(reserve) is not Lease:
-        return reserve
-    memory = session.xp.cuda.UnownedMemory(
-        reserve.data.ptr, reserve.nbytes, reserve, session.device
-    )
-    pointer = session.xp.cuda.MemoryPointer(memory, 0)
-    return session.xp.ndarray((reserve.nbytes,), "uint8", pointer)
+    return reserve.as_array(session, reserve.nbytes) if type(reserve) is Lease else reserve
 
 
 Kinds = list[tuple[tuple[int, ...], np.dtype, int] | None]
@@ -207,13 +213,11 @@ def _kinds(arrays: Arrays) -> Kinds:
 
 def _views(xp: ModuleType, device: int, kinds: Kinds, places: Addresses) -> Arrays:
     """Arrays of these kinds at these addresses, whose memory others keep."""
-    cuda = xp.cuda
     views: list[Array | None] = []
     for kind, place in zip(kinds, places, strict=True):
         if kind is None:
             views.append(None)
             continue
         shape, dtype, nbytes = kind
-        memory = cuda.UnownedMemory(place, nbytes, None, device)
-        views.append(xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0)))
+        views.append(xp.ndarray(shape, dtype, memory_at(xp, device, place, nbytes)))
     return tuple(views)

@@ -62,6 +62,11 @@ class Geometry:
     workspace: int
     reserve: int
 
+    def clear_padding(self, session: Session, target: Array) -> None:
+        """Make the padding of y or dx, which the library does not write, zero."""
+        if self.clear:
+            target.data.memset_async(0, target.nbytes, session.stream.cupy)
+
 
 def geometry_cache() -> BoundedCache[Geometry]:
     """A store for the descriptions of the last lengths; of those that are large, few or none."""

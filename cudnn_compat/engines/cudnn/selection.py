@@ -49,7 +49,8 @@ class Selection:
             UnsupportedError: the algorithm that the spec names is refused.
         """
         if shape.spec.algo == "fused":
-            return self._fused_plan(session, shape, wait=True)
+            way = Way("fused", may_be_recorded(shape, "fused"))
+            return self._fused_plan(session, shape, way, wait=True)
         guesses, others = ways(shape)
         first = self._first_that_runs(session, shape, guesses)
         skipped = [way.algo for way in guesses[: guesses.index(first)]]
@@ -77,7 +78,7 @@ class Selection:
         def make(way: Way) -> CudnnPlan | FusedPlan:
             with Session(shape.index) as inside:
                 if way.algo == "fused":
-                    return self._fused_plan(inside, shape, wait=False)
+                    return self._fused_plan(inside, shape, way, wait=False)
                 return self._cudnn_plan(inside, shape, way, 0)
 
         def learnt(best: Way, times: Times) -> None:
@@ -102,9 +103,8 @@ class Selection:
             return way
         return guesses[-1]
 
-    def _fused_plan(self, session: Session, shape: Shape, *, wait: bool) -> FusedPlan:
-        store = self.store if may_be_recorded(shape, "fused") else None
-        return FusedPlan(session, shape, store, wait=wait)
+    def _fused_plan(self, session: Session, shape: Shape, way: Way, *, wait: bool) -> FusedPlan:
+        return FusedPlan(session, shape, self.store if way.graph else None, wait=wait)
 
     def _cudnn_plan(self, session: Session, shape: Shape, way: Way, patience: int) -> CudnnPlan:
         network = self._networks.find(session, shape, way.algo)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from cudnn_compat.engines.cudnn.device import POOL_UNIT
+from cudnn_compat.engines.cudnn.device import POOL_UNIT, memory_at
 
 __all__ = ["Counted", "blas_bytes", "counting", "scratch_at"]
 
@@ -60,7 +60,7 @@ def scratch_at(
 
     What does not fit comes from CuPy's allocator, unless the call is being ``recorded``.
     """
-    cuda, counted, allocate = xp.cuda, Counted(), xp.cuda.get_allocator()
+    counted, allocate = Counted(), xp.cuda.get_allocator()
 
     def take(wanted: int) -> Any:
         start = address + counted.bytes
@@ -69,8 +69,7 @@ def scratch_at(
             if recorded:
                 raise MemoryError(f"own kernels took more scratch than the {size} bytes known")
             return allocate(wanted)
-        memory = cuda.UnownedMemory(start, wanted, None, device)
-        return cuda.MemoryPointer(memory, 0)
+        return memory_at(xp, device, start, wanted)
 
-    with cuda.using_allocator(take):
+    with xp.cuda.using_allocator(take):
         yield counted

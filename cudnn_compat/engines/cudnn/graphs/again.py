@@ -3,7 +3,8 @@
 The long way, :meth:`Replays.run`, learns from the session, the plan and the lengths what a call
 needs. Once that is recorded only this may differ: the current device and stream, whether somebody
 captures it, where the arrays are, and which slot is idle. Where anything is not as the recording
-needs it, these say so and have done nothing.
+needs it, the calls here say so and have done nothing. They are written out array by array, because
+the host's time is what they are for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.cudnn.device import fresh
+from cudnn_compat.engines.cudnn.device import fresh, is_captured
 from cudnn_compat.engines.cudnn.graphs.recording import Recording
 from cudnn_compat.engines.cudnn.graphs.replays import Replays
 from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
@@ -74,7 +75,7 @@ class Again:
             return None
         if not (w.flags.c_contiguous and x.flags.c_contiguous and _contiguous(hx, cx)):
             return None
-        if self._captured(stream):
+        if is_captured(self._xp, stream):
             return None
         # Fresh arrays have addresses; which ones does not matter to the key.
         results = (1, 1, 0 if shapes[2] is None else 1, 1 if self._training else 0)
@@ -147,7 +148,7 @@ class Again:
             return False
         if not (w.flags.c_contiguous and dy.flags.c_contiguous and _contiguous(dhy, dcy)):
             return False
-        if self._captured(stream):
+        if is_captured(self._xp, stream):
             return False
         key = key_of(BACKWARD, self._replays.own, given, wanted)
         recording = slot.find(key)
@@ -164,12 +165,6 @@ class Again:
         finally:
             slot.busy = False
         return True
-
-    def _captured(self, stream: int) -> bool:
-        try:
-            return bool(self._runtime.streamIsCapturing(stream))
-        except Exception:  # the null stream, while another stream captures all that meets it
-            return True
 
     def _take(self, slots: list[Slot], key: tuple[Any, ...]) -> tuple[Slot, Recording] | None:
         """An idle slot, which is busy then, and what is recorded on it."""

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.cudnn.device import Session, Stream
+from cudnn_compat.engines.cudnn.device import Session, Stream, memory_at
 from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
 
 __all__ = ["BLAS", "Lease", "Slot", "Store"]
@@ -101,9 +101,7 @@ class Slot:
 
     def lend(self, session: Session, size: int) -> Array:
         """The reserve, as an array that keeps the slot from serving others while it lives."""
-        cuda = session.xp.cuda
-        memory = cuda.UnownedMemory(self.reserve, size, self.lease(), session.device)
-        return session.xp.ndarray((size,), "uint8", memptr=cuda.MemoryPointer(memory, 0))
+        return self.lease().as_array(session, size)
 
     def lease(self) -> Lease:
         """The reserve, in the form that an engine's calls need of an array; quicker to make."""
@@ -125,6 +123,11 @@ class Lease:
         self.slot = slot
         self.data = array.data
         self.nbytes = array.nbytes
+
+    def as_array(self, session: Session, size: int) -> Array:
+        """The first ``size`` bytes, as an array that keeps the lease."""
+        memory = memory_at(session.xp, session.device, self.slot.reserve, size, self)
+        return session.xp.ndarray((size,), "uint8", memory)
 
     def __del__(self) -> None:
         self.slot.held = {}
