@@ -487,7 +487,7 @@ def test_both_passes_one_by_one_give_every_bit_of_both_at_once(
     assert {"forward", "data", "weights", "backward"} == set(long_ways)
     long_ways.clear()
     assert_same_bytes(one_by_one(), wanted)
-    assert long_ways == ["data", "weights"]
+    assert not long_ways
 
 
 @pytest.mark.parametrize("name", ["lstm float32", "fused lstm"])

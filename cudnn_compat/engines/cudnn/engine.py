@@ -20,6 +20,7 @@ from cudnn_compat.engines.cudnn.device import (
     is_current,
 )
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
+from cudnn_compat.engines.cudnn.graphs import Again
 from cudnn_compat.engines.cudnn.plain_operations import PlainOperations
 from cudnn_compat.engines.cudnn.plan import (
     MAX_STEPS,
@@ -157,10 +158,10 @@ class CudnnEngine(PlainOperations):
         dropout: DropoutState | None,
     ) -> Outputs:
         """See :meth:`cudnn_compat.engines.interface.Engine.outputs`."""
-        if isinstance(plan, _ONE_CALL) and plan.again is not None and plan.trial is None:
-            found = plan.again.forward(shapes, w, x, hx, cx)
-            if found is not None:
-                return found
+        short = _short_way(plan)
+        found = None if short is None else short.forward(shapes, w, x, hx, cx)
+        if found is not None:
+            return found
         with Session(plan.index):
             return fresh_outputs(self, plan, sequences, shapes, w, x, hx, cx, dropout)
 
@@ -180,6 +181,9 @@ class CudnnEngine(PlainOperations):
         dropout: DropoutState | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.forward`."""
+        short = _short_way(plan)
+        if short is not None and short.forward_into(w, x, hx, cx, y, hy, cy, reserve):
+            return
         with Session(plan.index) as session:
             if not sequences.total or isinstance(plan, EmptyPlan):  # the library must not see it
                 y[...] = 0
@@ -222,8 +226,12 @@ class CudnnEngine(PlainOperations):
         dcx: Array | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
+        gradients = (dy, dhy, dcy, dx, dhx, dcx)
+        short = _short_way(plan)
+        if short is not None and short.data(w, hx, cx, y, reserve, *gradients):
+            return
         with Session(plan.index) as session:
-            given = (w, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx)
+            given = (w, hx, cx, y, reserve, *gradients)
             if not sequences.total or isinstance(plan, EmptyPlan):
                 dx[...] = 0
                 hand_on(dhy, dhx)
@@ -231,7 +239,6 @@ class CudnnEngine(PlainOperations):
             elif isinstance(plan, long.LongPlan):
                 long.run_data(session, plan, sequences, x, *given)
             elif isinstance(plan, FusedPlan):
-                gradients = dy, dhy, dcy, dx, dhx, dcx
                 fused_calls.run_data(session, plan, sequences, w, cx, reserve, *gradients)
             else:
                 backward.run_data(session, plan, sequences, *given)
@@ -249,6 +256,9 @@ class CudnnEngine(PlainOperations):
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
+        short = _short_way(plan)
+        if short is not None and short.weights(x, hx, y, reserve, dw):
+            return
         with Session(plan.index) as session:
             if not sequences.total or isinstance(plan, EmptyPlan):
                 return
@@ -282,7 +292,7 @@ class CudnnEngine(PlainOperations):
         if isinstance(plan, _ONE_CALL) and sequences.total:
             gradients = (dy, dhy, dcy, dx, dhx, dcx, dw)
             given = (w, x, hx, cx, y, reserve)
-            short = plan.again if plan.trial is None else None
+            short = _short_way(plan)
             if short is not None and short.backward(*given, *gradients):
                 return
             with Session(plan.index) as session:
@@ -318,3 +328,8 @@ class CudnnEngine(PlainOperations):
             if steps > self.max_steps and spec.algo != "fused":
                 return long.LongPlan(shape, self.plan, self.max_steps)
             return self._selection.select(session, shape)
+
+
+def _short_way(plan: AnyPlan) -> Again | None:
+    """The short way to what is recorded of a plan, unless times are taken of its calls."""
+    return plan.again if isinstance(plan, _ONE_CALL) and plan.trial is None else None

@@ -19,7 +19,16 @@ from cudnn_compat.engines.cudnn.device import fresh, is_captured
 from cudnn_compat.engines.cudnn.graphs.recording import Recording
 from cudnn_compat.engines.cudnn.graphs.replays import Replays
 from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
-from cudnn_compat.engines.cudnn.graphs.stages import BACKWARD, FORWARD, key_of
+from cudnn_compat.engines.cudnn.graphs.stages import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    WEIGHTS,
+    Arrays,
+    Stage,
+    addresses,
+    key_of,
+)
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.engines.interface import Outputs, Shapes
 
@@ -166,12 +175,96 @@ class Again:
             slot.busy = False
         return True
 
+    def forward_into(
+        self,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        hy: Array | None,
+        cy: Array | None,
+        reserve: Any,
+    ) -> bool:
+        """A forward into arrays that are given; whether it was done."""
+        return self._fill(FORWARD, (w, x, hx, cx), (y, hy, cy, reserve), reserve)
+
+    def data(
+        self,
+        w: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+        dx: Array,
+        dhx: Array,
+        dcx: Array | None,
+    ) -> bool:
+        """The first pass backward by itself; whether it was done."""
+        before = (hx, cx, y) if self._looks_back else (None, cx, None)
+        reads = (w, *before, dy, dhy, dcy, reserve)
+        return self._fill(DATA, reads, (dx, dhx, dcx, reserve), reserve)
+
+    def weights(self, x: Array, hx: Array | None, y: Array, reserve: Any, dw: Array) -> bool:
+        """The second pass by itself, which adds into dw; whether it was done."""
+        before = (hx, y) if self._looks_back else (None, None)
+        return self._fill(WEIGHTS, (x, *before, reserve, dw), (dw,), reserve)
+
+    def _fill(self, stage: Stage, reads: Arrays, writes: Arrays, reserve: Any) -> bool:
+        """One call, of any arrays; ``reserve`` is the one among them, None in inference."""
+        if self._runtime.getDevice() != self._device:
+            return False
+        stream = self._current().ptr
+        slots = self._replays.slots.get(stream)
+        if not slots:
+            return False
+        for array in (*reads, *writes):
+            if array is None or array is reserve:
+                continue
+            if array.data.ptr % ALIGNMENT or not array.flags.c_contiguous:
+                return False
+        if is_captured(self._xp, stream):
+            return False
+        given, wanted = addresses(reads), addresses(writes)
+        key = key_of(stage, self._replays.own, given, wanted)
+        if reserve is None:
+            found = self._take(slots, key)
+        else:
+            found = self._take_lent(slots, reserve.data.ptr, key)
+        if found is None:
+            return False
+        slot, recording = found
+        try:
+            self._replays.launch(slot, stage, recording, given, wanted)
+        finally:
+            slot.busy = False
+        return True
+
     def _take(self, slots: list[Slot], key: tuple[Any, ...]) -> tuple[Slot, Recording] | None:
         """An idle slot, which is busy then, and what is recorded on it."""
         store = self._replays.store
         with store.lock:
             for slot in slots:
                 if not (slot.busy or slot.leased):
+                    recording = slot.find(key)
+                    if recording is None:
+                        return None
+                    slot.busy = True
+                    store.use(slot)
+                    return slot, recording
+        return None
+
+    def _take_lent(
+        self, slots: list[Slot], place: int, key: tuple[Any, ...]
+    ) -> tuple[Slot, Recording] | None:
+        """The slot whose reserve is at ``place``, busy then, and what is recorded on it."""
+        store = self._replays.store
+        with store.lock:
+            for slot in slots:
+                if slot.reserve == place and slot.leased and not slot.busy:
                     recording = slot.find(key)
                     if recording is None:
                         return None
