@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -16,8 +16,21 @@ def _weightless(entry: object) -> int:
     return 0
 
 
+class _Entry(Generic[_T]):
+    """Something that is kept, and when it was used: a number that grows from use to use."""
+
+    __slots__ = ("used", "value")
+
+    def __init__(self, value: _T, used: int) -> None:
+        self.value = value
+        self.used = used
+
+
 class BoundedCache(Generic[_T]):
     """Keeps the entries that were used last. Safe to use from many threads.
+
+    Finding one takes no lock, as most calls only do that: it notes when an entry was used, and
+    what was used longest ago is looked for where one has to go.
 
     What is evicted or cleared lives on with whoever still uses it.
 
@@ -34,7 +47,8 @@ class BoundedCache(Generic[_T]):
         self.most = most
         self._weigh = weigh
         self._weight = 0
-        self._entries: OrderedDict[Hashable, _T] = OrderedDict()
+        self._entries: dict[Hashable, _Entry[_T]] = {}
+        self._uses = itertools.count()
         self._lock = threading.Lock()
         # Reentrant: making a plan may ask for the plans of its parts.
         self._making = threading.RLock()
@@ -53,34 +67,37 @@ class BoundedCache(Generic[_T]):
 
     def find(self, key: Hashable) -> _T | None:
         """The entry under ``key``; None where there is none."""
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        found.used = next(self._uses)
+        return found.value
 
-    def _keep(self, key: Hashable, entry: _T) -> None:
-        weight = self._weigh(entry)
+    def _keep(self, key: Hashable, value: _T) -> None:
+        weight = self._weigh(value)
         if weight > self.most:
             return
         with self._lock:
-            self._entries[key] = entry
+            self._entries[key] = _Entry(value, next(self._uses))
             self._weight += weight
             while len(self._entries) > self.maxsize or self._weight > self.most:
-                _, evicted = self._entries.popitem(last=False)
-                self._weight -= self._weigh(evicted)
+                oldest, _ = min(self._entries.items(), key=lambda item: item[1].used)
+                self._drop(oldest)
 
     def discard(self, key: Hashable) -> None:
         """Let go of one entry, if it is there."""
         with self._lock:
-            gone = self._entries.pop(key, None)
-            if gone is not None:
-                self._weight -= self._weigh(gone)
+            if key in self._entries:
+                self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        self._weight -= self._weigh(self._entries.pop(key).value)
 
     def entries(self) -> tuple[_T, ...]:
         """What it holds, least recently used first."""
         with self._lock:
-            return tuple(self._entries.values())
+            kept = sorted(self._entries.values(), key=lambda entry: entry.used)
+            return tuple(entry.value for entry in kept)
 
     def clear(self) -> None:
         """Let go of everything."""

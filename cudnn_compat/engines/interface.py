@@ -19,10 +19,13 @@ from cudnn_compat.engines.cache import BoundedCache
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["AnyEngine", "Engine", "Outputs", "Plan", "Shapes"]
+__all__ = ["AnyEngine", "Engine", "GradientShapes", "Outputs", "Plan", "Shapes"]
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 """Of y, hy and cy."""
+
+GradientShapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None, tuple[int, ...]]
+"""Of dx, dhx, dcx and dw."""
 
 Outputs = tuple[Array, Array, Array | None, Any, Any]
 """y, hy, cy; what training keeps, and the stream that it was taken on (None in inference)."""
@@ -95,6 +98,9 @@ class Engine(Protocol[PlanT]):
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
     ) -> list[Array | None]:
         """Several such arrays, and None for None."""
+
+    def gradients(self, plan: PlanT, shapes: GradientShapes, reserve: Any) -> list[Array | None]:
+        """Arrays for the results of :meth:`backward`, of the forward whose reserve this is."""
 
     def reserve(self, plan: PlanT, sequences: Sequences, device: str = "cpu") -> Array:
         """A flat uint8 array for what a forward in training keeps; of no bytes in inference.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from cudnn_compat.arrays import Array, is_cupy, kind_of, plain, splits_elements
+from cudnn_compat.arrays import Array, is_cupy, plain, splits_elements
 from cudnn_compat.checking import check_flag
 from cudnn_compat.errors import ArgumentError
 from cudnn_compat.packed import Packed
@@ -41,14 +39,20 @@ def rnn_backward(
         LibraryError: as in :func:`rnn_forward`. The tape is then of no more use.
     """
     tape = tape_for(out, "forward")
-    w, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
-    runner, device = tape.engine, tape.plan.device
-    _, state, cell = tape.shapes
-    dx, dhx, dcx, dw = runner.results((x.shape, state, cell, w.shape), out.spec.dtype, device)
+    dy_given, dhy_given, dcy_given = _checked(out, tape, dy, dhy, dcy)
+    runner = tape.engine
+    dx, dhx, dcx, dw = runner.gradients(tape.plan, tape.gradient_shapes, tape.reserve)
     tape.claim("forward")
     try:
         runner.backward(
-            *tape.given(),
+            tape.plan,
+            tape.sequences,
+            tape.w,
+            tape.x,
+            tape.hx,
+            tape.cx,
+            tape.y,
+            tape.reserve,
             dy=dy_given,
             dhy=dhy_given,
             dcy=dcy_given,
@@ -74,11 +78,10 @@ def rnn_backward_data(
     Parameters and errors as there; ``dw`` of the result is None.
     """
     tape = tape_for(out, "forward")
-    _, x, (dy_given, dhy_given, dcy_given) = _checked(out, tape, dy, dhy, dcy)
+    dy_given, dhy_given, dcy_given = _checked(out, tape, dy, dhy, dcy)
     runner, device = tape.engine, tape.plan.device
-    _, state, cell = tape.shapes
     with runner.on(device):
-        dx, dhx, dcx = runner.results((x.shape, state, cell), out.spec.dtype, device)
+        dx, dhx, dcx = runner.results(tape.gradient_shapes[:3], out.spec.dtype, device)
         tape.claim("forward")
         try:
             runner.backward_data(
@@ -109,16 +112,16 @@ def _in_form(
 
 def _checked(
     out: RNNOutput, tape: Tape, dy: Array | Packed | None, dhy: Array | None, dcy: Array | None
-) -> tuple[Array, Array, tuple[Array | None, Array | None, Array | None]]:
-    """w and x of the forward, and its checked gradients dy, dhy, dcy in batched form."""
+) -> tuple[Array | None, Array | None, Array | None]:
+    """dy, dhy, dcy, checked and in batched form."""
+    kind = tape.kind
+    if kind is not None and tape.form == "batched":
+        of_y, of_hy, of_cy = tape.shapes
+        if _fits(dy, of_y, kind) and _fits(dhy, of_hy, kind) and _fits(dcy, of_cy, kind):
+            return dy, dhy, dcy
     w, x = tape.w, tape.x
     if w is None:  # another thread has had the backward in the meantime
         check_stage(tape, "forward")
-    if tape.form == "batched":
-        kind, wanted = kind_of(w), tape.shapes
-        given = (dy, dhy, dcy)
-        if kind == kind_of(x) and all(map(_fits, given, wanted, (kind,) * 3)):
-            return w, x, given
     spec = out.spec
     dy_array, y = _unpacked(dy, out.y)
     if dcy is not None and not spec.has_cell:
@@ -133,7 +136,7 @@ def _checked(
         dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))
         dhy = None if dhy is None else dhy[:, None]
         dcy = None if dcy is None else dcy[:, None]
-    return w, x, (dy_array, dhy, dcy)
+    return dy_array, dhy, dcy
 
 
 def rnn_backward_weights(
@@ -205,8 +208,13 @@ def _fits(gradient: Any, shape: tuple[int, ...] | None, kind: Any) -> bool:
     """Whether a gradient is None or for certain what is wanted; else the checks look closer."""
     if gradient is None:
         return True
-    plainly = type(gradient) is np.ndarray or is_cupy(gradient)
-    return plainly and gradient.shape == shape and kind_of(gradient) == kind
+    of_type, dtype, device = kind
+    return (
+        type(gradient) is of_type
+        and gradient.shape == shape
+        and gradient.dtype == dtype
+        and (device is None or gradient.data.device_id == device)
+    )
 
 
 def _unpacked(dy: Array | Packed | None, y: Array | Packed) -> tuple[Array | None, Array]:

@@ -21,7 +21,7 @@ from cudnn_compat.v2.checks import (
     check_kinds,
 )
 from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
-from cudnn_compat.v2.prepared import Prepared, recall, remember, result_shapes, signature
+from cudnn_compat.v2.prepared import Prepared, prepare, recall, remember, signature
 from cudnn_compat.v2.results import RNNOutput, Tape
 from cudnn_compat.weights import check_weights, weight_layout
 
@@ -88,7 +88,7 @@ def rnn_forward(
             remember(key, ready)
     else:
         form = "batched"
-    runner, device, sequences, shapes = ready
+    runner, device, sequences, shapes, gradient_shapes, kind = ready
     plan = runner.plan(spec, sequences, training=training, device=device)
     dropout = resolve_seed(seed) if training and spec.drops else None
     y, hy, cy, reserve, stream = runner.outputs(
@@ -96,7 +96,8 @@ def rnn_forward(
     )
     tape = None
     if training:
-        tape = Tape(runner, plan, sequences, shapes, w, x, hx, cx, y, reserve, stream, form)
+        what = (runner, plan, sequences, shapes, gradient_shapes, kind)
+        tape = Tape(*what, w, x, hx, cx, y, reserve, stream, form)
     if form != "batched":
         y = data_in_form(y, form, sequences)
         hy, cy = state_in_form(hy, form), state_in_form(cy, form)
@@ -135,6 +136,5 @@ def _checked(
     x, hx, cx = plain(x), plain(hx), plain(cx)
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
     runner, device = choose_engine(engine, w), device_of(w)
-    shapes = result_shapes(spec, given.x, given.sequences.batch)
-    ready = Prepared(runner, device, given.sequences, shapes)
+    ready = prepare(runner, device, given.sequences, spec, w, given.x)
     return ready, "packed" if packed else given.form, given.x, given.hx, given.cx

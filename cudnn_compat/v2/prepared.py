@@ -13,23 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cudnn_compat.arrays import Array, is_cupy
-from cudnn_compat.engines.interface import AnyEngine, Shapes
+from cudnn_compat.arrays import Array, is_cupy, kind_of
+from cudnn_compat.engines.interface import AnyEngine, GradientShapes, Shapes
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["Prepared", "recall", "remember", "result_shapes", "signature"]
+__all__ = ["Prepared", "prepare", "recall", "remember", "signature"]
 
 _MOST = 256
 
 
 class Prepared(NamedTuple):
-    """A call whose arguments fit: who computes, where, and the shapes of the results."""
+    """A call whose arguments fit: who computes, where, and the shapes of the results.
+
+    ``kind`` is that of all its arrays (see :func:`cudnn_compat.arrays.kind_of`), where they are
+    plain arrays; else None.
+    """
 
     engine: AnyEngine
     device: str
     sequences: Sequences
     shapes: Shapes
+    gradient_shapes: GradientShapes
+    kind: Any
 
 
 _calls: dict[Hashable, Prepared] = {}
@@ -49,17 +55,17 @@ def signature(
         return None
     if engine is not None and type(engine) is not str:
         return None
-    kinds: list[Hashable] = [spec, layout, engine]
+    looks: list[Hashable] = [spec, layout, engine]
     for array in (w, x, hx, cx):
         if array is None:
-            kinds.append(None)
-        elif type(array) is np.ndarray:
-            kinds += (array.shape, array.dtype, -1)
+            looks.append(None)
         elif is_cupy(array):
-            kinds += (array.shape, array.dtype, array.data.device_id)
+            looks += (array.shape, array.dtype, array.data.device_id)
+        elif type(array) is np.ndarray:
+            looks += (array.shape, array.dtype, -1)
         else:
             return None
-    return tuple(kinds)
+    return tuple(looks)
 
 
 def recall(key: Hashable) -> Prepared | None:
@@ -75,10 +81,18 @@ def remember(key: Hashable, prepared: Prepared) -> None:
             del _calls[next(iter(_calls))]
 
 
-def result_shapes(spec: RNNSpec, x: Array, batch: int) -> Shapes:
-    """Shapes of y, hy, cy for x in batched form."""
-    return (
-        (*x.shape[:-1], spec.output_size),
-        spec.state_shape(batch),
-        spec.cell_shape(batch) if spec.has_cell else None,
+def prepare(
+    engine: AnyEngine, device: str, sequences: Sequences, spec: RNNSpec, w: Array, x: Array
+) -> Prepared:
+    """What a call needs to know whose arguments fit; x is in batched form."""
+    batch = sequences.batch
+    state, cell = spec.state_shape(batch), spec.cell_shape(batch) if spec.has_cell else None
+    kind = kind_of(w)
+    return Prepared(
+        engine,
+        device,
+        sequences,
+        ((*x.shape[:-1], spec.output_size), state, cell),
+        (x.shape, state, cell, w.shape),
+        kind if kind[0] is not None and kind == kind_of(x) else None,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from cudnn_compat.arrays import Array, on_device_of
-from cudnn_compat.engines.interface import AnyEngine, Plan, Shapes
+from cudnn_compat.engines.interface import AnyEngine, GradientShapes, Plan, Shapes
 from cudnn_compat.errors import TapeError
 from cudnn_compat.packed import Packed
 from cudnn_compat.sequences import Sequences
@@ -32,6 +32,10 @@ class Tape:
     sequences: Sequences
     shapes: Shapes
     """Of y, hy and cy in batched form."""
+    gradient_shapes: GradientShapes
+    """Of dx, dhx, dcx and dw, likewise."""
+    kind: Any
+    """Of the forward's arrays, as :class:`cudnn_compat.v2.prepared.Prepared` has it."""
     w: Array
     x: Array
     hx: Array | None
@@ -146,6 +150,7 @@ class RNNOutput:
         assert self._tape is not None
         with on_device_of(self._tape.w):
             self._tape.w = self._tape.w.copy() if copy is None else copy
+        self._tape.kind = None  # nobody has looked at the copy
         return self._tape.w
 
 

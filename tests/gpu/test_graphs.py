@@ -14,6 +14,7 @@ import pytest
 from cudnn_compat import v2
 from cudnn_compat.engines.choose import cudnn_engine
 from cudnn_compat.engines.cudnn import dispatch
+from cudnn_compat.engines.cudnn.graphs.slots import Slot
 from tests.engine import Engine
 from tests.engines.networks import Data
 from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
@@ -406,7 +407,7 @@ def test_arrays_that_stay_in_place_are_not_copied_and_may_change_and_move(
             getattr(here, name)[...] = getattr(one, name)
         assert_same_bytes(as_bytes(train(spec, here, how)), wanted[k % 6])
     recorded = [one for slot in replays() for one in slot._recordings.values()]
-    assert any(one.place.bound for one in recorded)
+    assert any(one.places.bound for one in recorded)
     moved = [train(spec, one, how) for one in given]
     for k, result in enumerate(moved):
         assert_same_bytes(as_bytes(result), wanted[k])
@@ -555,7 +556,7 @@ def test_without_memory_for_results_the_short_way_leaves_all_as_it_was(
     long_ways.clear()
     for _ in range(20):  # more than there are slots
         with monkeypatch.context() as patch:
-            patch.setattr("cudnn_compat.engines.cudnn.graphs.again.fresh", no_memory)
+            patch.setattr(Slot, "results", no_memory)
             with pytest.raises(MemoryError, match="planted"):
                 train(spec, data, how)
     assert_same_bytes(as_bytes(train(spec, data, how)), wanted)

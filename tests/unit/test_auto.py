@@ -15,7 +15,7 @@ from cudnn_compat.engines.cudnn import choice
 from cudnn_compat.engines.cudnn.algorithms import Way, ways
 from cudnn_compat.engines.cudnn.choice import Choice
 from cudnn_compat.engines.cudnn.graphs import slots
-from cudnn_compat.engines.cudnn.graphs.recording import Place
+from cudnn_compat.engines.cudnn.graphs.recording import Places
 from cudnn_compat.engines.cudnn.graphs.slots import Slot, Store
 from cudnn_compat.engines.cudnn.plan import Shape
 from cudnn_compat.engines.cudnn.selection import _name
@@ -385,19 +385,19 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_slots_take_no_more_than_their_part_of_the_memory(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first, second = (make_slot(store, session) for _ in range(2))
-    assert store.admit(session, first, 600)  # type: ignore[arg-type]
+    assert store.admit(first, 600)
     store.use(first)
-    assert not store.admit(session, second, 600)  # type: ignore[arg-type]
+    assert not store.admit(second, 600)
     assert store.bytes == 600
 
 
 def test_a_slot_that_has_rested_gives_way(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first, second = (make_slot(store, session) for _ in range(2))
-    assert store.admit(session, first, 600)  # type: ignore[arg-type]
+    assert store.admit(first, 600)
     store.use(first)
     now[0] += 60
-    assert store.admit(session, second, 600)  # type: ignore[arg-type]
+    assert store.admit(second, 600)
     assert store.bytes == 600
     assert first.home == []
 
@@ -405,11 +405,11 @@ def test_a_slot_that_has_rested_gives_way(now: list[float]) -> None:
 def test_slots_whose_plan_is_gone_give_way_first(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first = make_slot(store, session)
-    assert store.admit(session, first, 600)  # type: ignore[arg-type]
+    assert store.admit(first, 600)
     store.use(first)
     owners.clear()
     gc.collect()
-    assert store.admit(session, make_slot(store, session), 600)  # type: ignore[arg-type]
+    assert store.admit(make_slot(store, session), 600)
     assert first.home == []
 
 
@@ -417,7 +417,7 @@ def test_memory_that_was_not_to_be_had_is_not_counted(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     slot = make_slot(store, session)
     for _ in range(5):
-        assert store.admit(session, slot, 600)  # type: ignore[arg-type]
+        assert store.admit(slot, 600)
         store.give_back(slot, 600)
     assert store.bytes == 0
 
@@ -426,21 +426,21 @@ def test_memory_that_was_not_to_be_had_is_not_counted(now: list[float]) -> None:
 def test_a_slot_in_use_never_gives_way(state: str, now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first, second = (make_slot(store, session) for _ in range(2))
-    assert store.admit(session, first, 600)  # type: ignore[arg-type]
+    assert store.admit(first, 600)
     setattr(first, state, True)
     now[0] += 60
-    assert not store.admit(session, second, 600)  # type: ignore[arg-type]
+    assert not store.admit(second, 600)
 
 
 def test_a_store_that_is_cleared_has_given_everything_back(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     slot = make_slot(store, session)
-    assert store.admit(session, slot, 600)  # type: ignore[arg-type]
+    assert store.admit(slot, 600)
     slot.leased = True
     store.clear()
     assert store.bytes == 0
     assert slot.home == []
-    assert store.admit(session, slot, 10)  # type: ignore[arg-type]
+    assert store.admit(slot, 10)
     store.clear()
     assert store.bytes == 0
 
@@ -463,28 +463,41 @@ def test_scratch_that_is_large_enough_serves_another_call_and_stays_where_it_is(
     assert made == [300, 500]
 
 
+HERE, THERE = ((1,), (2,)), ((3,), (4,))
+
+
 def test_a_place_is_recorded_once_all_arrays_have_stayed_there() -> None:
-    place = Place()
-    assert [place.comes_back("here") for _ in range(12)] == [False] * 8 + [True] + [False] * 3
+    places = Places()
+    assert [places.comes_back(HERE) for _ in range(12)] == [False] * 8 + [True] + [False] * 3
+
+
+def test_places_that_take_turns_are_both_recorded() -> None:
+    places = Places()
+    for _ in range(20):
+        for where in (HERE, THERE):
+            if where not in places.bound and places.comes_back(where):
+                places.bind(where, where)  # type: ignore[arg-type]
+    assert places.bound == {HERE: HERE, THERE: THERE}
 
 
 def test_a_place_that_is_left_for_good_is_followed_a_few_times() -> None:
-    place, recorded = Place(), 0
-    for where in range(10):
+    places, recorded = Places(), []
+    for number in range(10):
+        where = ((number,), ())
         for _ in range(20):
-            if place.comes_back(where):
-                recorded += 1
-                place.bound = where  # type: ignore[assignment]
-    assert recorded == 3
-    assert place.bound == 2  # type: ignore[comparison-overlap]
+            if where not in places.bound and places.comes_back(where):
+                recorded.append(number)
+                places.bind(where, where)  # type: ignore[arg-type]
+    assert recorded == [0, 1, 2]
+    assert list(places.bound) == [((1,), ()), ((2,), ())]
 
 
 def test_arrays_that_are_elsewhere_each_time_are_never_recorded_in_place() -> None:
-    place = Place()
-    assert not any(place.comes_back(number % 7) for number in range(200))
+    places = Places()
+    assert not any(places.comes_back(((number % 7,), ())) for number in range(200))
 
 
 def test_a_place_that_cannot_be_recorded_is_given_up() -> None:
-    place = Place()
-    place.give_up()
-    assert not any(place.comes_back("here") for _ in range(20))
+    places = Places()
+    places.give_up()
+    assert not any(places.comes_back(HERE) for _ in range(20))

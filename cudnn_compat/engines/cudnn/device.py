@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ __all__ = [
     "Session",
     "Stream",
     "address",
+    "contiguity",
     "current_stream",
     "device_index",
     "follow",
@@ -207,6 +210,15 @@ def is_captured(xp: ModuleType, stream: int) -> bool:
         return True
 
 
+def contiguity(xp: ModuleType) -> Callable[[Array], bool]:
+    """A function that says whether an array is C-contiguous.
+
+    CuPy keeps the answer in the array; ``flags`` is an object that is made for each question.
+    """
+    kept = "_c_contiguous"
+    return operator.attrgetter(kept if hasattr(xp.ndarray, kept) else "flags.c_contiguous")
+
+
 def memory_at(xp: ModuleType, device: int, address: int, nbytes: int, owner: object = None) -> Any:
     """A pointer of CuPy's to memory that is not its own; it keeps ``owner`` alive."""
     return xp.cuda.MemoryPointer(xp.cuda.UnownedMemory(address, nbytes, owner, device), 0)
@@ -253,10 +265,12 @@ def _allocations(
 
 def is_current(stream: Stream, device: int) -> bool:
     """Whether ``stream`` of ``device`` is for certain the current one."""
-    cuda = load_cupy().cuda
-    if stream.is_per_thread or cuda.runtime.getDevice() != device:
+    if stream.is_per_thread:
         return False
-    return bool(cuda.get_current_stream().ptr == stream.cupy.ptr)
+    cuda = load_cupy().cuda
+    if cuda.get_current_stream().ptr != stream.cupy.ptr:
+        return False
+    return bool(cuda.runtime.getDevice() == device)
 
 
 def follow(session: Session, earlier: Stream) -> None:

@@ -20,7 +20,6 @@ from cudnn_compat.engines.cudnn.device import (
     is_current,
 )
 from cudnn_compat.engines.cudnn.fused_plan import FusedPlan
-from cudnn_compat.engines.cudnn.graphs import Again
 from cudnn_compat.engines.cudnn.plain_operations import PlainOperations
 from cudnn_compat.engines.cudnn.plan import (
     MAX_STEPS,
@@ -31,7 +30,7 @@ from cudnn_compat.engines.cudnn.plan import (
 from cudnn_compat.engines.cudnn.selection import Selection
 from cudnn_compat.engines.cudnn.settings import check_version
 from cudnn_compat.engines.cudnn.staging import hand_on
-from cudnn_compat.engines.interface import Outputs, Shapes
+from cudnn_compat.engines.interface import GradientShapes, Outputs, Shapes
 from cudnn_compat.engines.outputs import fresh_outputs
 from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
@@ -133,6 +132,12 @@ class CudnnEngine(PlainOperations):
             lent = None if replays is None else replays.reserve(session, size)
             return session.xp.empty((size,), "uint8") if lent is None else lent
 
+    def gradients(self, plan: AnyPlan, shapes: GradientShapes, reserve: Any) -> list[Array | None]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
+        short = plan.again if plan.trial is None else None
+        found = None if short is None else short.results(shapes, reserve)
+        return self.results(shapes, plan.spec.dtype, plan.device) if found is None else found
+
     def stream(self, device: str = "cuda:0") -> Stream:
         """Which stream work goes to now."""
         with Session(device_index(device)) as session:
@@ -158,7 +163,7 @@ class CudnnEngine(PlainOperations):
         dropout: DropoutState | None,
     ) -> Outputs:
         """See :meth:`cudnn_compat.engines.interface.Engine.outputs`."""
-        short = _short_way(plan)
+        short = plan.again if plan.trial is None else None
         found = None if short is None else short.forward(shapes, w, x, hx, cx)
         if found is not None:
             return found
@@ -181,7 +186,7 @@ class CudnnEngine(PlainOperations):
         dropout: DropoutState | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.forward`."""
-        short = _short_way(plan)
+        short = plan.again if plan.trial is None else None
         if short is not None and short.forward_into(w, x, hx, cx, y, hy, cy, reserve):
             return
         with Session(plan.index) as session:
@@ -227,7 +232,7 @@ class CudnnEngine(PlainOperations):
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
         gradients = (dy, dhy, dcy, dx, dhx, dcx)
-        short = _short_way(plan)
+        short = plan.again if plan.trial is None else None
         if short is not None and short.data(w, hx, cx, y, reserve, *gradients):
             return
         with Session(plan.index) as session:
@@ -256,7 +261,7 @@ class CudnnEngine(PlainOperations):
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
-        short = _short_way(plan)
+        short = plan.again if plan.trial is None else None
         if short is not None and short.weights(x, hx, y, reserve, dw):
             return
         with Session(plan.index) as session:
@@ -292,7 +297,7 @@ class CudnnEngine(PlainOperations):
         if isinstance(plan, _ONE_CALL) and sequences.total:
             gradients = (dy, dhy, dcy, dx, dhx, dcx, dw)
             given = (w, x, hx, cx, y, reserve)
-            short = _short_way(plan)
+            short = plan.again if plan.trial is None else None
             if short is not None and short.backward(*given, *gradients):
                 return
             with Session(plan.index) as session:
@@ -328,8 +333,3 @@ class CudnnEngine(PlainOperations):
             if steps > self.max_steps and spec.algo != "fused":
                 return long.LongPlan(shape, self.plan, self.max_steps)
             return self._selection.select(session, shape)
-
-
-def _short_way(plan: AnyPlan) -> Again | None:
-    """The short way to what is recorded of a plan, unless times are taken of its calls."""
-    return plan.again if isinstance(plan, _ONE_CALL) and plan.trial is None else None

@@ -14,7 +14,6 @@ from cudnn_compat.engines.cudnn.fused import FusedNetwork
 from cudnn_compat.engines.cudnn.fused.rows import Rows
 from cudnn_compat.engines.cudnn.graphs import Again, Replays, Store
 from cudnn_compat.engines.cudnn.plan import Shape, ShapedPlan
-from cudnn_compat.engines.cudnn.trial import Trial
 from cudnn_compat.sequences import Sequences, make_sequences
 from cudnn_compat.weights import weight_size
 
@@ -37,8 +36,7 @@ class FusedPlan(ShapedPlan):
     Attributes:
         network: the kernels.
         scratch: bytes of scratch that calls have taken, by what they were given.
-        replays, again: its calls as graphs, and the short way to them; None where it runs plainly.
-        trial: who takes the times of its calls, if anybody does.
+        replays: its calls as graphs; None where it runs plainly.
 
     Raises:
         UnsupportedError: the kernels do not serve this network and shape.
@@ -48,7 +46,6 @@ class FusedPlan(ShapedPlan):
 
     def __init__(self, session: Session, shape: Shape, store: Store | None, *, wait: bool) -> None:
         super().__init__(shape, "fused")
-        self.trial: Trial | None = None
         spec, training = shape.spec, shape.training
         self.network = FusedNetwork(
             session.xp, session.device, spec, shape.batch, training=training
@@ -56,7 +53,6 @@ class FusedPlan(ShapedPlan):
         self._rows: BoundedCache[Rows] = BoundedCache(_KEPT_ROWS)
         self.scratch: dict[tuple[Any, ...], int] = {}
         self.replays: Replays | None = None
-        self.again: Again | None = None
         if store is not None:
             self.replays = Replays(store, self.network, 0, blas=self.network.blas_bytes)
             self.again = Again(

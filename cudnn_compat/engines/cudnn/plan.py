@@ -94,7 +94,15 @@ class Shape:
 
 
 class ShapedPlan:
-    """The fields that every plan shows."""
+    """The fields that every plan shows.
+
+    Attributes:
+        again: the short way to its graphs; None where it has none, or dropout acts.
+        trial: who takes the times of its calls, if anybody does.
+    """
+
+    again: Again | None = None
+    trial: Trial | None = None
 
     def __init__(self, shape: Shape, algo: str) -> None:
         self.shape = shape
@@ -133,9 +141,6 @@ class CudnnPlan(ShapedPlan):
         geometries: where the descriptions of unequal lengths are kept.
         replays: its calls as graphs; None where it runs plainly.
 
-    Attributes:
-        again: the short way to its graphs, where it has any and no dropout acts.
-        trial: who takes the times of its calls, if anybody does.
     """
 
     ready = settled = True
@@ -149,12 +154,10 @@ class CudnnPlan(ShapedPlan):
     ) -> None:
         super().__init__(shape, network.algo)
         self.replays = replays
-        self.trial: Trial | None = None
         self.network = network
         self.mode = c.CUDNN_FWD_MODE_TRAINING if shape.training else c.CUDNN_FWD_MODE_INFERENCE
         self._geometries = geometries
         self._equal: Geometry | None = None
-        self.again: Again | None = None
         if replays is not None and not self.drops:
             self.again = Again(
                 load_cupy(),

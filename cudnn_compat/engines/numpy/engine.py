@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.dropout import DropoutState
 from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.interface import Outputs, Shapes
+from cudnn_compat.engines.interface import GradientShapes, Outputs, Shapes
 from cudnn_compat.engines.numpy import backward, forward, operations
 from cudnn_compat.engines.numpy.plan import NumpyPlan
 from cudnn_compat.engines.operations import (
@@ -85,6 +86,12 @@ class NumpyEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
         kind = numpy_dtype(dtype)
         return [None if shape is None else np.empty(shape, kind) for shape in shapes]
+
+    def gradients(
+        self, plan: NumpyPlan, shapes: GradientShapes, reserve: Any
+    ) -> list[Array | None]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
+        return self.results(shapes, plan.spec.dtype)
 
     def reserve(self, plan: NumpyPlan, sequences: Sequences, device: str = "cpu") -> Array:
         """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.cudnn.device import fresh, is_captured
+from cudnn_compat.engines.cudnn.device import contiguity
 from cudnn_compat.engines.cudnn.graphs.recording import Recording
 from cudnn_compat.engines.cudnn.graphs.replays import Replays
 from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
@@ -33,6 +33,8 @@ from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.engines.interface import Outputs, Shapes
 
 __all__ = ["Again"]
+
+Key = tuple[Any, ...]
 
 
 class Again:
@@ -55,23 +57,27 @@ class Again:
         training: bool,
         looks_back: bool = True,
     ) -> None:
-        self._xp = xp
-        self._runtime = xp.cuda.runtime
-        self._current = xp.cuda.get_current_stream
+        self._device_now = xp.cuda.runtime.getDevice
+        self._stream_now = xp.cuda.get_current_stream
+        self._is_capturing = xp.cuda.runtime.streamIsCapturing
+        self._contiguous = contiguity(xp)
         self._replays = replays
+        self._store = replays.store
+        self._slots = replays.slots
         self._device = device
         self._kind = kind
         self._training = training
         self._looks_back = looks_back
+        self._keys: dict[tuple[bool, ...], Key] = {}
 
     def forward(
         self, shapes: Shapes, w: Array, x: Array, hx: Array | None, cx: Array | None
     ) -> Outputs | None:
-        """A forward into fresh arrays; None: not that way."""
-        if self._runtime.getDevice() != self._device:
+        """A forward into arrays that are the caller's; None: not that way."""
+        if self._device_now() != self._device:
             return None
-        stream = self._current().ptr
-        slots = self._replays.slots.get(stream)
+        stream = self._stream_now().ptr
+        slots = self._slots.get(stream)
         if not slots:
             return None
         given = (
@@ -82,19 +88,25 @@ class Again:
         )
         if (given[0] | given[1] | given[2] | given[3]) % ALIGNMENT:
             return None
-        if not (w.flags.c_contiguous and x.flags.c_contiguous and _contiguous(hx, cx)):
+        contiguous = self._contiguous
+        if not (contiguous(w) and contiguous(x)):
             return None
-        if is_captured(self._xp, stream):
+        if not ((hx is None or contiguous(hx)) and (cx is None or contiguous(cx))):
             return None
-        # Fresh arrays have addresses; which ones does not matter to the key.
-        results = (1, 1, 0 if shapes[2] is None else 1, 1 if self._training else 0)
-        found = self._take(slots, key_of(FORWARD, self._replays.own, given, results))
+        if self._captured(stream):
+            return None
+        present = (hx is None, cx is None, shapes[2] is None)
+        key = self._keys.get(present)
+        if key is None:  # where results will be does not matter to it
+            results = (1, 1, 0 if shapes[2] is None else 1, 1 if self._training else 0)
+            key = self._keys[present] = key_of(FORWARD, self._replays.own, given, results)
+        found = self._take(slots, key)
         if found is None:
             return None
         slot, recording = found
         try:
             lease = slot.lease() if self._training else None
-            y, hy, cy = fresh(self._xp, shapes, self._kind)
+            y, hy, cy = slot.results(FORWARD.name, shapes, self._kind)
             assert y is not None and hy is not None
             wanted = (
                 y.data.ptr,
@@ -108,6 +120,15 @@ class Again:
         finally:
             slot.busy = False
         return y, hy, cy, lease, slot.stream if self._training else None
+
+    def results(self, shapes: tuple[Any, ...], reserve: Any) -> list[Array | None] | None:
+        """Arrays for the results of :meth:`backward`; None: not that way."""
+        if type(reserve) is not Lease:
+            return None
+        slot = reserve.slot
+        if self._device_now() != self._device or self._stream_now().ptr != slot.stream.cupy.ptr:
+            return None  # their memory belongs to that stream
+        return slot.results(BACKWARD.name, shapes, self._kind)
 
     def backward(
         self,
@@ -130,7 +151,7 @@ class Again:
             return False
         slot, looks_back = reserve.slot, self._looks_back
         stream = slot.stream.cupy.ptr
-        if self._runtime.getDevice() != self._device or self._current().ptr != stream:
+        if self._device_now() != self._device or self._stream_now().ptr != stream:
             return False
         given = (
             w.data.ptr,
@@ -155,20 +176,25 @@ class Again:
             return False
         if (wanted[0] | wanted[1] | wanted[2] | wanted[3]) % ALIGNMENT:
             return False
-        if not (w.flags.c_contiguous and dy.flags.c_contiguous and _contiguous(dhy, dcy)):
+        contiguous = self._contiguous
+        if not (contiguous(w) and contiguous(dy)):
             return False
-        if is_captured(self._xp, stream):
+        if not ((dhy is None or contiguous(dhy)) and (dcy is None or contiguous(dcy))):
             return False
-        key = key_of(BACKWARD, self._replays.own, given, wanted)
+        if self._captured(stream):
+            return False
+        present = (hx is None, cx is None, dhy is None, dcy is None, dcx is None)
+        key = self._keys.get(present)
+        if key is None:
+            key = self._keys[present] = key_of(BACKWARD, self._replays.own, given, wanted)
         recording = slot.find(key)
         if recording is None:
             return False
-        store = self._replays.store
-        with store.lock:
+        with self._store.lock:
             if slot.busy:
                 return False
             slot.busy = True
-            store.use(slot)
+            self._store.use(slot)
         try:
             self._replays.launch(slot, BACKWARD, recording, given, wanted)
         finally:
@@ -215,18 +241,18 @@ class Again:
 
     def _fill(self, stage: Stage, reads: Arrays, writes: Arrays, reserve: Any) -> bool:
         """One call, of any arrays; ``reserve`` is the one among them, None in inference."""
-        if self._runtime.getDevice() != self._device:
+        if self._device_now() != self._device:
             return False
-        stream = self._current().ptr
-        slots = self._replays.slots.get(stream)
+        stream = self._stream_now().ptr
+        slots = self._slots.get(stream)
         if not slots:
             return False
         for array in (*reads, *writes):
             if array is None or array is reserve:
                 continue
-            if array.data.ptr % ALIGNMENT or not array.flags.c_contiguous:
+            if array.data.ptr % ALIGNMENT or not self._contiguous(array):
                 return False
-        if is_captured(self._xp, stream):
+        if self._captured(stream):
             return False
         given, wanted = addresses(reads), addresses(writes)
         key = key_of(stage, self._replays.own, given, wanted)
@@ -243,38 +269,32 @@ class Again:
             slot.busy = False
         return True
 
-    def _take(self, slots: list[Slot], key: tuple[Any, ...]) -> tuple[Slot, Recording] | None:
+    def _captured(self, stream: int) -> bool:
+        try:
+            return bool(self._is_capturing(stream))
+        except Exception:  # see is_captured
+            return True
+
+    def _take(self, slots: list[Slot], key: Key) -> tuple[Slot, Recording] | None:
         """An idle slot, which is busy then, and what is recorded on it."""
-        store = self._replays.store
-        with store.lock:
+        with self._store.lock:
             for slot in slots:
                 if not (slot.busy or slot.leased):
-                    recording = slot.find(key)
-                    if recording is None:
-                        return None
-                    slot.busy = True
-                    store.use(slot)
-                    return slot, recording
+                    return self._occupy(slot, key)
         return None
 
-    def _take_lent(
-        self, slots: list[Slot], place: int, key: tuple[Any, ...]
-    ) -> tuple[Slot, Recording] | None:
+    def _take_lent(self, slots: list[Slot], place: int, key: Key) -> tuple[Slot, Recording] | None:
         """The slot whose reserve is at ``place``, busy then, and what is recorded on it."""
-        store = self._replays.store
-        with store.lock:
+        with self._store.lock:
             for slot in slots:
                 if slot.reserve == place and slot.leased and not slot.busy:
-                    recording = slot.find(key)
-                    if recording is None:
-                        return None
-                    slot.busy = True
-                    store.use(slot)
-                    return slot, recording
+                    return self._occupy(slot, key)
         return None
 
-
-def _contiguous(first: Array | None, second: Array | None) -> bool:
-    if first is not None and not first.flags.c_contiguous:
-        return False
-    return second is None or second.flags.c_contiguous
+    def _occupy(self, slot: Slot, key: Key) -> tuple[Slot, Recording] | None:
+        recording = slot.find(key)
+        if recording is None:
+            return None
+        slot.busy = True
+        self._store.use(slot)
+        return slot, recording

@@ -15,12 +15,16 @@ from cudnn_compat.cudnn.library import Library
 from cudnn_compat.engines.cudnn.device import Session
 from cudnn_compat.engines.cudnn.graphs.copies import Copies
 
-__all__ = ["Addresses", "Call", "On", "Own", "Place", "Recorder", "Recording", "Scratch"]
+__all__ = ["Addresses", "Call", "On", "Own", "Place", "Places", "Recorder", "Recording", "Scratch"]
 
 _AGAIN: Final = 8
-"""Calls in a row with all arrays in one place, after which that place is recorded, …"""
-_PLACES: Final = 3
-"""… at most so often for one recording: whose arrays move gains nothing from it."""
+"""Calls with all arrays in one place, after which that place is recorded, …"""
+_SEEN: Final = 4
+"""… if it is one of the last so many; results that are handed out again take turns."""
+_BOUND: Final = 2
+"""Places of one recording that have a graph of their own, …"""
+_TRIES: Final = 3
+"""… and how often one is made: whose arrays move gains nothing from it."""
 
 Addresses = tuple[int, ...]
 """Where arrays begin in device memory; 0 where one is absent."""
@@ -42,6 +46,9 @@ class On(NamedTuple):
     blas: int = 0
 
 
+Place = tuple[Addresses, Addresses]
+"""Where all arrays of a call are: those that it reads, and those that it writes."""
+
 Call = Callable[[On, Addresses, Addresses], None]
 """One call of the library, or several: on addresses that it reads, and that it writes."""
 
@@ -60,37 +67,42 @@ class Own(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class Place:
-    """Where the caller's arrays of one recording have been in the last calls.
+class Places:
+    """Where the caller's arrays of one recording have been, and what was recorded there.
 
     Attributes:
-        addresses: of the last call.
-        bound: a graph on these very addresses, which copies nothing.
+        bound: graphs that copy nothing, by the addresses that they read and write.
     """
 
-    __slots__ = ("_again", "_tries", "addresses", "bound")
+    __slots__ = ("_seen", "_tries", "bound")
 
     def __init__(self) -> None:
-        self.addresses: Any = None
-        self.bound: Recording | None = None
-        self._again = 0
+        self.bound: dict[Place, Recording] = {}
+        self._seen: dict[Place, int] = {}
         self._tries = 0
 
-    def comes_back(self, addresses: Any) -> bool:
+    def comes_back(self, place: Place) -> bool:
         """Note where the arrays are; whether it is now worth while to record that place."""
-        if addresses != self.addresses:
-            if self.bound is None or self._tries < _PLACES:
-                self.addresses, self.bound, self._again = addresses, None, 0
+        if self._tries >= _TRIES:
             return False
-        self._again += 1
-        if self.bound is not None or self._again != _AGAIN or self._tries >= _PLACES:
-            return False
-        self._tries += 1
-        return True
+        again = self._seen.pop(place, 0) + 1
+        if again > _AGAIN:
+            self._tries += 1
+            return True
+        self._seen[place] = again
+        if len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
+        return False
+
+    def bind(self, place: Place, recording: Recording) -> None:
+        """Keep what was recorded on a place."""
+        self.bound[place] = recording
+        if len(self.bound) > _BOUND:
+            del self.bound[next(iter(self.bound))]
 
     def give_up(self) -> None:
         """Record no place any more."""
-        self._tries = _PLACES
+        self._tries = _TRIES
 
 
 class Recorder:
@@ -193,18 +205,19 @@ class Recording:
     Attributes:
         call: what was recorded; it keeps what the graph refers to, lengths on the device.
         scratch: what it works in.
-        place: where the caller's arrays have been.
+        places: where the caller's arrays have been.
     """
 
     __slots__ = (
         "_executable",
         "_graph",
         "_inward",
+        "_launch",
         "_order",
         "_outward",
         "_runtime",
         "call",
-        "place",
+        "places",
         "scratch",
     )
 
@@ -220,10 +233,11 @@ class Recording:
         scratch: Scratch,
     ) -> None:
         self._runtime = runtime
+        self._launch = runtime.graphLaunch
         self._order = recorder.order
         self.call = call
         self.scratch = scratch
-        self.place = Place()
+        self.places = Places()
         self._graph = graph  # whose nodes are named when the executable is told addresses
         self._executable = executable
         self._inward = inward
@@ -237,8 +251,12 @@ class Recording:
         if self._inward is not None and self._outward is not None:
             self._inward.tell(self._executable, reads)
             self._outward.tell(self._executable, writes)
+        self.replay(stream)
+
+    def replay(self, stream: int) -> None:
+        """Compute on a stream, from and to where it did the last time."""
         with self._order:
-            self._runtime.graphLaunch(self._executable, stream)
+            self._launch(self._executable, stream)
 
     def __del__(self) -> None:
         # A graph that is still running is destroyed when it ends. At interpreter exit the names of

@@ -16,6 +16,7 @@ from cudnn_compat.engines.cudnn.graphs.recording import (
     Addresses,
     Call,
     Own,
+    Place,
     Recording,
     Scratch,
 )
@@ -127,29 +128,29 @@ class Replays:
 
         ``slot`` is the caller's for the while, and its stream and device are the current ones.
         """
-        stream, place = slot.stream.cupy.ptr, recording.place
-        if place.bound is not None and place.addresses == (given, wanted):
+        place = given, wanted
+        bound = recording.places.bound.get(place)
+        if bound is not None:
             if stage is FORWARD:
                 slot.held = {}
-            place.bound.launch(stream, given, wanted)
+            bound.replay(slot.stream.cupy.ptr)
             return
-        recording.launch(stream, _but_held(slot, stage, given), wanted)
+        recording.launch(slot.stream.cupy.ptr, _but_held(slot, stage, given), wanted)
         _hold(slot, stage, given, wanted)
-        if place.comes_back((given, wanted)) and slot.recorder.lock.acquire(blocking=False):
+        if recording.places.comes_back(place) and slot.recorder.lock.acquire(blocking=False):
             try:
-                self._bind(slot, recording, given, wanted)
+                self._bind(slot, recording, place)
             except Exception:  # the graph that copies serves as well
-                place.give_up()
+                recording.places.give_up()
             finally:
                 slot.recorder.lock.release()
 
-    def _bind(self, slot: Slot, recording: Recording, given: Addresses, wanted: Addresses) -> None:
+    def _bind(self, slot: Slot, recording: Recording, place: Place) -> None:
         """Record on the caller's own arrays."""
-        nothing = [Own(all_, (0,) * len(all_)) for all_ in (given, wanted)]
+        nothing = [Own(addresses, (0,) * len(addresses)) for addresses in place]
         with Session(slot.device) as session:
-            recording.place.bound = slot.recorder.record(
-                session, recording.call, recording.scratch, *nothing
-            )
+            bound = slot.recorder.record(session, recording.call, recording.scratch, *nothing)
+        recording.places.bind(place, bound)
         self.recorded += 1
 
     def release(self) -> None:
@@ -217,7 +218,7 @@ class Replays:
     def _grow(self, session: Session, slot: Slot, sizes: dict[str, int]) -> bool:
         more = slot.missing(sizes)
         if more:
-            if not self.store.admit(session, slot, more):
+            if not self.store.admit(slot, more):
                 return False
             try:
                 slot.grow(session, sizes)

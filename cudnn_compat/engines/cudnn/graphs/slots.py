@@ -6,11 +6,14 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session, Stream, memory_at
 from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
+from cudnn_compat.engines.cudnn.graphs.recycling import Recycled, Shapes
 
 __all__ = ["BLAS", "Lease", "Slot", "Store"]
 
@@ -28,6 +31,12 @@ _MOST_SLOTS: Final = 1024
 _RECORDINGS: Final = 12
 
 
+class Owner(Protocol):
+    """Whose calls a slot serves."""
+
+    store: Store
+
+
 class Slot:
     """One set of arrays, and the graphs that were recorded on it. It serves one call at a time.
 
@@ -35,6 +44,7 @@ class Slot:
         owner: whose calls it serves; None once that is gone.
         stream: where all its work goes, one call behind the other.
         device: of its arrays.
+        xp: the module ``cupy``.
         reserve: where its reserve is; 0 where it has none.
         held: what its arrays hold of a forward whose backward is to come: name to the address of
             the caller's array that it is equal to.
@@ -45,20 +55,22 @@ class Slot:
     """
 
     def __init__(
-        self, recorder: Recorder, session: Session, home: list[Slot], owner: object
+        self, recorder: Recorder, session: Session, home: list[Slot], owner: Owner
     ) -> None:
         self.recorder = recorder
         self.owner = weakref.ref(owner)
         self.stream = session.stream
         self.device = session.device
+        self.xp = session.xp
         self.home = home
         self.reserve = 0
         self.held: dict[str, int] = {}
         self.leased = False
         self.busy = False
         self.bytes = 0
-        self.used = 0.0
+        self.used = time.monotonic()
         self._arrays: dict[str, Array] = {}
+        self._recycled: dict[str, Recycled] = {}
         self._recordings: OrderedDict[Any, Recording] = OrderedDict()
 
     def missing(self, sizes: dict[str, int]) -> int:
@@ -88,6 +100,26 @@ class Slot:
         """Where an array is; 0 where it has not been made."""
         array = self._arrays.get(name)
         return 0 if array is None else int(array.data.ptr)
+
+    def results(self, stage: str, shapes: Shapes, kind: np.dtype) -> list[Array | None]:
+        """Arrays for the results of a stage, on the slot's device and stream, the current ones.
+
+        They are the caller's; who has let go of an earlier call's results may get them again.
+        """
+        recycled = self._recycled.get(stage)
+        if recycled is None:
+            recycled = self._recycled[stage] = Recycled(shapes, kind)
+        return recycled.arrays(self.xp, shapes, self._admit)
+
+    def _admit(self, size: int) -> bool:
+        """Whether it may take so many bytes more."""
+        owner = self.owner()
+        if owner is None:
+            return False
+        store = owner.store
+        with store.lock:
+            # What has been let go, and lives on with a tape, is counted no more.
+            return self in self.home and store.admit(self, size)
 
     def find(self, key: Any) -> Recording | None:
         """What was recorded under ``key``."""
@@ -143,7 +175,7 @@ class Store:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._slots: OrderedDict[Slot, None] = OrderedDict()
+        self._slots: dict[Slot, None] = {}
         self._bytes: dict[int, int] = {}
         self._limits: dict[int, int] = {}
         self._recorders: OrderedDict[tuple[int, Stream], Recorder] = OrderedDict()
@@ -178,23 +210,24 @@ class Store:
     def use(self, slot: Slot) -> None:
         """Remember that a slot was used now."""
         slot.used = time.monotonic()
-        if slot in self._slots:
-            self._slots.move_to_end(slot)
 
-    def admit(self, session: Session, slot: Slot, size: int) -> bool:
-        """Whether a slot may take ``size`` bytes more; idle ones that rested give way to it."""
-        device = session.device
+    def admit(self, slot: Slot, size: int) -> bool:
+        """Whether a slot may take ``size`` bytes more; idle ones that rested give way to it.
+
+        Its device is the current one.
+        """
+        device = slot.device
         if device not in self._limits:
-            self._limits[device] = session.xp.cuda.runtime.memGetInfo()[1] // _SHARE
+            self._limits[device] = slot.xp.cuda.runtime.memGetInfo()[1] // _SHARE
         for orphan in [one for one in self._slots if one.owner() is None]:
             self.drop(orphan)
         while len(self._slots) >= _MOST_SLOTS:
             before = len(self._slots)
-            self.drop(next(iter(self._slots)))
+            self.drop(min(self._slots, key=_used))
             if len(self._slots) == before:
                 return False
         rested = time.monotonic() - _REST
-        for idle in list(self._slots):
+        for idle in sorted(self._slots, key=_used):
             if self._bytes.get(device, 0) + size <= self._limits[device]:
                 break
             if idle.device == device and idle is not slot and idle.used < rested:
@@ -237,3 +270,7 @@ class Store:
             slot.bytes = 0
         if slot in slot.home:
             slot.home.remove(slot)
+
+
+def _used(slot: Slot) -> float:
+    return slot.used

@@ -42,9 +42,4 @@ def addresses(arrays: Arrays) -> Addresses:
 
 def key_of(stage: Stage, network: object, given: Addresses, wanted: Addresses) -> tuple[Any, ...]:
     """What a recording is found by: the call, what computes it, and which arrays there are."""
-    return (
-        stage.name,
-        network,
-        *[place != 0 for place in given],
-        *[place != 0 for place in wanted],
-    )
+    return (stage.name, network, *map(bool, given), *map(bool, wanted))

@@ -1,0 +1,273 @@
+"""Results that nobody has any more are handed out again unnoticed, on a CuPy made here."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cudnn_compat.engines.cudnn.graphs import recycling
+from cudnn_compat.engines.cudnn.graphs.recycling import Recycled
+
+KIND = np.dtype("float32")
+SHAPES = ((1, 2, 8), (1, 2, 8), None, (1000,))
+
+
+class Memory:
+    """A piece of memory of its own."""
+
+    places = itertools.count(1 << 20, 1 << 16)
+
+    def __init__(self) -> None:
+        self.ptr = next(self.places)
+
+
+class Pointer:
+    """``cupy.cuda.MemoryPointer``."""
+
+    def __init__(self, mem: Memory, offset: int) -> None:
+        self.mem = mem
+        self.ptr = mem.ptr + offset
+
+    def __add__(self, offset: int) -> Pointer:
+        return Pointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+
+class Ndarray:
+    """``cupy.ndarray``."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, data: Pointer) -> None:
+        self._kept = shape, dtype, data
+
+    __slots__ = ("__dict__", "__weakref__", "_kept", "_shape")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return getattr(self, "_shape", self._kept[0])
+
+    @shape.setter
+    def shape(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._kept[1]
+
+    @property
+    def data(self) -> Pointer:
+        return self._kept[2]
+
+
+class Cupy:
+    """What is asked of CuPy."""
+
+    ndarray = Ndarray
+
+    def __init__(self) -> None:
+        self.allocator = object()
+        self.allocations = 0
+        self.cuda = types.SimpleNamespace(get_allocator=lambda: self.allocator, alloc=self._alloc)
+
+    def _alloc(self, size: int) -> Pointer:
+        self.allocations += 1
+        return Pointer(Memory(), 0)
+
+
+def always(size: int) -> bool:
+    return True
+
+
+@pytest.fixture
+def ask() -> Callable[[], list[Any]]:
+    """A function that gives the results of call after call."""
+    return caller()
+
+
+def caller(
+    shapes: Any = SHAPES, admit: Callable[[int], bool] = always, xp: Any = None
+) -> Callable[[], list[Any]]:
+    recycled, xp = Recycled(shapes, KIND), xp or Cupy()
+    return lambda: recycled.arrays(xp, shapes, admit)
+
+
+def places(arrays: list[Any]) -> list[int | None]:
+    return [None if array is None else array.data.ptr for array in arrays]
+
+
+def test_results_have_the_shapes_that_were_asked_for(ask: Any) -> None:
+    for _ in range(3):
+        results = ask()
+        assert [None if one is None else one.shape for one in results] == list(SHAPES)
+        assert all(one is None or one.dtype == KIND for one in results)
+        assert len(set(places(results))) == len(SHAPES)
+
+
+def test_results_that_were_let_go_are_handed_out_again() -> None:
+    xp = Cupy()
+    ask = caller(xp=xp)
+    first = places(ask())
+    made = xp.allocations
+    for _ in range(100):
+        assert places(ask()) == first
+    assert xp.allocations == made
+
+
+KEPT: dict[str, Callable[[list[Any]], Any]] = {
+    "all": lambda arrays: arrays,
+    "an array": lambda arrays: arrays[1],
+    "the last array": lambda arrays: arrays[3],
+    "its pointer": lambda arrays: arrays[0].data,
+    "another pointer": lambda arrays: arrays[0].data + 4,
+    "its memory": lambda arrays: arrays[3].data.mem,
+    "a weak reference": lambda arrays: weakref.ref(arrays[1]),
+    "an array in a cycle": lambda arrays: in_a_cycle(arrays[0]),
+}
+
+
+def in_a_cycle(array: Any) -> Any:
+    cycle: list[Any] = [array]
+    cycle.append(cycle)
+    return cycle
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_results_are_not_handed_out_while_anybody_has(kept: str, ask: Any) -> None:
+    first = ask()
+    before = places(first)
+    keep = KEPT[kept](first)
+    del first
+    second = ask()
+    assert set(places(second)).isdisjoint(set(before) - {None})
+    del second
+    keep = None
+    gc.collect()
+    del keep
+    # Both are free: whichever comes, it is one of the two.
+    assert before in [places(ask()) for _ in range(2)]
+
+
+def test_an_array_that_was_changed_is_not_handed_out(ask: Any) -> None:
+    first = ask()
+    before = places(first)
+    first[0].shape = (16,)
+    del first
+    assert places(ask()) != before
+
+
+def test_an_array_that_was_given_an_attribute_is_not_handed_out(ask: Any) -> None:
+    first = ask()
+    before = places(first)
+    first[0].name = "mine"
+    del first
+    assert places(ask()) != before
+
+
+def test_memory_comes_from_the_allocator_that_is_in_force() -> None:
+    xp = Cupy()
+    ask = caller(xp=xp)
+    before = places(ask())
+    xp.allocator, mine = object(), xp.allocator
+    other = places(ask())
+    assert other != before
+    xp.allocator = mine
+    assert places(ask()) == before
+
+
+def test_two_sets_take_turns_where_the_last_results_are_still_had() -> None:
+    xp = Cupy()
+    ask = caller(xp=xp)
+    seen = []
+    results: Any = None
+    for _ in range(50):
+        results = ask()
+        seen.append(tuple(places(results)))
+    assert len(set(seen)) == 2
+    assert all(one != other for one, other in itertools.pairwise(seen))
+    assert xp.allocations == 4  # the small ones share memory
+
+
+def test_who_keeps_everything_is_not_looked_for_in_every_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = []
+    original = recycling._Set.is_free
+
+    def is_free(self: Any, allocator: object) -> bool:
+        looked.append(self)
+        return original(self, allocator)
+
+    monkeypatch.setattr(recycling._Set, "is_free", is_free)
+    ask, kept = caller(), []
+    for _ in range(1000):
+        kept.append(ask())
+    assert len(looked) < 100
+    kept.clear()
+    before = {tuple(places(ask())) for _ in range(600)}
+    assert len(before) < 300  # it has looked again, and found them
+
+
+def test_nothing_is_kept_that_may_not_be() -> None:
+    asked: list[int] = []
+    xp = Cupy()
+    ask = caller(admit=lambda size: bool(asked.append(size)), xp=xp)
+    for _ in range(5):
+        ask()
+    assert asked == [5120]
+    assert xp.allocations == 5 * 2
+
+
+def test_what_is_kept_is_asked_for_once_each() -> None:
+    asked: list[int] = []
+    ask = caller(admit=lambda size: asked.append(size) is None)
+    kept = [ask() for _ in range(5)]
+    assert asked == [5120, 5120]
+    del kept
+
+
+def test_large_results_are_not_kept() -> None:
+    xp = Cupy()
+    ask = caller(((2 << 20,),), xp=xp)
+    for _ in range(3):
+        ask()
+    assert xp.allocations == 3
+
+
+def test_results_of_other_shapes_are_fresh() -> None:
+    recycled, xp = Recycled(SHAPES, KIND), Cupy()
+    before = places(recycled.arrays(xp, SHAPES, always))
+    other = ((3,), (4,), (5,), (6,))
+    assert [one.shape for one in recycled.arrays(xp, other, always)] == list(other)
+    assert places(recycled.arrays(xp, SHAPES, always)) == before
+
+
+def test_where_counts_do_not_say_who_has_an_object_results_are_fresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    xp = Cupy()
+    ask = caller(xp=xp)
+    for _ in range(3):
+        ask()
+    assert xp.allocations == 3 * 2
+
+
+@given(st.lists(st.integers(-1, 5), max_size=60))
+def test_nobody_ever_gets_what_somebody_has(steps: list[int]) -> None:
+    ask = caller()
+    held: list[list[Any]] = []
+    for step in steps:
+        if step < 0 or not held:
+            held.append(ask())
+        else:
+            del held[step % len(held)]
+        had = [place for results in held for place in places(results) if place is not None]
+        assert len(set(had)) == len(had)
