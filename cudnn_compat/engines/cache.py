@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["BoundedCache"]
+__all__ = ["BoundedCache", "Kept"]
 
 _T = TypeVar("_T")
 
@@ -16,14 +16,25 @@ def _weightless(entry: object) -> int:
     return 0
 
 
-class _Entry(Generic[_T]):
-    """Something that is kept, and when it was used: a number that grows from use to use."""
+class Kept(Generic[_T]):
+    """A place in a cache, for who asks for the same thing again and again.
 
-    __slots__ = ("used", "value")
+    Attributes:
+        value: what is kept; None once it is kept no more.
+        used: when it was used last: a number that grows from use to use.
+    """
 
-    def __init__(self, value: _T, used: int) -> None:
-        self.value = value
-        self.used = used
+    __slots__ = ("_uses", "used", "value")
+
+    def __init__(self, value: _T, uses: Iterator[int]) -> None:
+        self.value: _T | None = value
+        self._uses = uses
+        self.used = next(uses)
+
+    def use(self) -> _T | None:
+        """The value; None once it is kept no more."""
+        self.used = next(self._uses)
+        return self.value
 
 
 class BoundedCache(Generic[_T]):
@@ -47,7 +58,7 @@ class BoundedCache(Generic[_T]):
         self.most = most
         self._weigh = weigh
         self._weight = 0
-        self._entries: dict[Hashable, _Entry[_T]] = {}
+        self._entries: dict[Hashable, Kept[_T]] = {}
         self._uses = itertools.count()
         self._lock = threading.Lock()
         # Reentrant: making a plan may ask for the plans of its parts.
@@ -56,33 +67,39 @@ class BoundedCache(Generic[_T]):
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """The entry under ``key``, made at first use; making is done by one thread at a time."""
         found = self.find(key)
-        if found is not None:
-            return found
-        with self._making:
-            found = self.find(key)
-            if found is None:
-                found = make()
-                self._keep(key, found)
-            return found
+        return self._made(key, make)[1] if found is None else found
+
+    def keep(self, key: Hashable, make: Callable[[], _T]) -> tuple[Kept[_T], _T]:
+        """The same, and its place."""
+        kept = self._entries.get(key)
+        found = None if kept is None else kept.use()
+        return self._made(key, make) if kept is None or found is None else (kept, found)
 
     def find(self, key: Hashable) -> _T | None:
         """The entry under ``key``; None where there is none."""
-        found = self._entries.get(key)
-        if found is None:
-            return None
-        found.used = next(self._uses)
-        return found.value
+        kept = self._entries.get(key)
+        return None if kept is None else kept.use()
 
-    def _keep(self, key: Hashable, value: _T) -> None:
-        weight = self._weigh(value)
+    def _made(self, key: Hashable, make: Callable[[], _T]) -> tuple[Kept[_T], _T]:
+        with self._making:
+            kept = self._entries.get(key)
+            found = None if kept is None else kept.use()
+            if kept is None or found is None:
+                found = make()
+                kept = self._place(key, found)
+            return kept, found
+
+    def _place(self, key: Hashable, value: _T) -> Kept[_T]:
+        kept, weight = Kept(value, self._uses), self._weigh(value)
         if weight > self.most:
-            return
+            return kept
         with self._lock:
-            self._entries[key] = _Entry(value, next(self._uses))
+            self._entries[key] = kept
             self._weight += weight
             while len(self._entries) > self.maxsize or self._weight > self.most:
                 oldest, _ = min(self._entries.items(), key=lambda item: item[1].used)
                 self._drop(oldest)
+        return kept
 
     def discard(self, key: Hashable) -> None:
         """Let go of one entry, if it is there."""
@@ -91,16 +108,19 @@ class BoundedCache(Generic[_T]):
                 self._drop(key)
 
     def _drop(self, key: Hashable) -> None:
-        self._weight -= self._weigh(self._entries.pop(key).value)
+        gone = self._entries.pop(key)
+        assert gone.value is not None
+        self._weight -= self._weigh(gone.value)
+        gone.value = None  # whoever has the place does not keep what was there
 
     def entries(self) -> tuple[_T, ...]:
         """What it holds, least recently used first."""
         with self._lock:
             kept = sorted(self._entries.values(), key=lambda entry: entry.used)
-            return tuple(entry.value for entry in kept)
+            return tuple([entry.value for entry in kept if entry.value is not None])
 
     def clear(self) -> None:
         """Let go of everything."""
         with self._lock:
-            self._entries.clear()
-            self._weight = 0
+            for key in list(self._entries):
+                self._drop(key)

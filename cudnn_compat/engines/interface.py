@@ -15,11 +15,20 @@ from typing import Any, Protocol, TypeVar
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.dropout import DropoutState
-from cudnn_compat.engines.cache import BoundedCache
+from cudnn_compat.engines.cache import BoundedCache, Kept
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["AnyEngine", "Engine", "GradientShapes", "Outputs", "Plan", "Shapes"]
+__all__ = [
+    "AnyEngine",
+    "Engine",
+    "GradientShapes",
+    "Gradients",
+    "NotBegun",
+    "Outputs",
+    "Plan",
+    "Shapes",
+]
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 """Of y, hy and cy."""
@@ -27,8 +36,15 @@ Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 GradientShapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None, tuple[int, ...]]
 """Of dx, dhx, dcx and dw."""
 
+Gradients = tuple[Array, Array, Array | None, Array]
+"""dx, dhx, dcx and dw."""
+
 Outputs = tuple[Array, Array, Array | None, Any, Any]
 """y, hy, cy; what training keeps, and the stream that it was taken on (None in inference)."""
+
+
+class NotBegun(Exception):
+    """Nothing has been computed or changed; the cause says why."""
 
 
 class Plan(Protocol):
@@ -45,6 +61,9 @@ class Plan(Protocol):
     """The algorithm that runs; ``"numpy"`` on the NumPy engine."""
     settled: bool
     """Whether that stays so."""
+
+    def current(self) -> Any:
+        """The plan of the next call: itself, unless there is still a choice."""
 
     def workspace_bytes(self, sequences: Sequences) -> int:
         """Bytes of scratch that a call takes beside the buffers given to it."""
@@ -85,6 +104,17 @@ class Engine(Protocol[PlanT]):
             UnsupportedError: this engine cannot do what the spec says; in words.
         """
 
+    def keep_plan(
+        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+    ) -> tuple[Kept[Any], Any]:
+        """A place in the cache, for who calls again with the same, and what is there.
+
+        The plan of a call is the ``current()`` of it.
+
+        Raises:
+            UnsupportedError: as above.
+        """
+
     def on(self, device: str = "cpu") -> AbstractContextManager[Any]:
         """A context for several calls on one device, which then find their way only once."""
 
@@ -98,9 +128,6 @@ class Engine(Protocol[PlanT]):
         self, shapes: Iterable[tuple[int, ...] | None], dtype: str, device: str = "cpu"
     ) -> list[Array | None]:
         """Several such arrays, and None for None."""
-
-    def gradients(self, plan: PlanT, shapes: GradientShapes, reserve: Any) -> list[Array | None]:
-        """Arrays for the results of :meth:`backward`, of the forward whose reserve this is."""
 
     def reserve(self, plan: PlanT, sequences: Sequences, device: str = "cpu") -> Array:
         """A flat uint8 array for what a forward in training keeps; of no bytes in inference.
@@ -205,6 +232,27 @@ class Engine(Protocol[PlanT]):
         dw: Array,
     ) -> None:
         """Both passes backward: fill dx, dhx, dcx, and dw, which is not added to."""
+
+    def gradients(
+        self,
+        plan: PlanT,
+        sequences: Sequences,
+        shapes: GradientShapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+    ) -> Gradients:
+        """Both passes backward, into fresh arrays.
+
+        Raises:
+            NotBegun: there was no memory for these.
+        """
 
     # The plain operations. Arrays of one call have one shape and dtype (float16, float32, float64);
     # their rules and refusals are those of :mod:`cudnn_compat.engines.operations`.

@@ -1,4 +1,4 @@
-"""A forward into fresh arrays, from the parts that every engine has."""
+"""Calls into fresh arrays, from the parts that every engine has."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from typing import Any
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.dropout import DropoutState
-from cudnn_compat.engines.interface import AnyEngine, Outputs, Shapes
+from cudnn_compat.engines.interface import (
+    AnyEngine,
+    Gradients,
+    GradientShapes,
+    NotBegun,
+    Outputs,
+    Shapes,
+)
 from cudnn_compat.sequences import Sequences
 
-__all__ = ["fresh_outputs"]
+__all__ = ["fresh_gradients", "fresh_outputs"]
 
 
 def fresh_outputs(
@@ -45,3 +52,36 @@ def fresh_outputs(
         dropout=dropout,
     )
     return y, hy, cy, reserve, stream
+
+
+def fresh_gradients(
+    engine: AnyEngine,
+    plan: Any,
+    sequences: Sequences,
+    shapes: GradientShapes,
+    w: Array,
+    x: Array,
+    hx: Array | None,
+    cx: Array | None,
+    y: Array,
+    reserve: Any,
+    dy: Array | None,
+    dhy: Array | None,
+    dcy: Array | None,
+) -> Gradients:
+    """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
+    try:
+        dx, dhx, dcx, dw = engine.results(shapes, plan.spec.dtype, plan.device)
+    except Exception as error:
+        raise NotBegun from error
+    engine.backward(
+        *(plan, sequences, w, x, hx, cx, y, reserve),
+        dy=dy,
+        dhy=dhy,
+        dcy=dcy,
+        dx=dx,
+        dhx=dhx,
+        dcx=dcx,
+        dw=dw,
+    )
+    return dx, dhx, dcx, dw

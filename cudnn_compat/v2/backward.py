@@ -6,6 +6,7 @@ from typing import Any
 
 from cudnn_compat.arrays import Array, is_cupy, plain, splits_elements
 from cudnn_compat.checking import check_flag
+from cudnn_compat.engines.interface import NotBegun
 from cudnn_compat.errors import ArgumentError
 from cudnn_compat.packed import Packed
 from cudnn_compat.v2.checks import check_gradient, check_kinds
@@ -40,28 +41,26 @@ def rnn_backward(
     """
     tape = tape_for(out, "forward")
     dy_given, dhy_given, dcy_given = _checked(out, tape, dy, dhy, dcy)
-    runner = tape.engine
-    dx, dhx, dcx, dw = runner.gradients(tape.plan, tape.gradient_shapes, tape.reserve)
     tape.claim("forward")
     try:
-        runner.backward(
+        dx, dhx, dcx, dw = tape.engine.gradients(
             tape.plan,
             tape.sequences,
+            tape.gradient_shapes,
             tape.w,
             tape.x,
             tape.hx,
             tape.cx,
             tape.y,
             tape.reserve,
-            dy=dy_given,
-            dhy=dhy_given,
-            dcy=dcy_given,
-            dx=dx,
-            dhx=dhx,
-            dcx=dcx,
-            dw=dw,
+            dy_given,
+            dhy_given,
+            dcy_given,
         )
         tape.stage = "weights"
+    except NotBegun as error:
+        tape.stage = "forward"
+        raise error.__cause__ or error from None
     finally:
         tape.settle()
     return _in_form(tape, dx, dhx, dcx, dw)
@@ -117,7 +116,11 @@ def _checked(
     kind = tape.kind
     if kind is not None and tape.form == "batched":
         of_y, of_hy, of_cy = tape.shapes
-        if _fits(dy, of_y, kind) and _fits(dhy, of_hy, kind) and _fits(dcy, of_cy, kind):
+        if (
+            (dy is None or _fits(dy, of_y, kind))
+            and (dhy is None or _fits(dhy, of_hy, kind))
+            and (dcy is None or _fits(dcy, of_cy, kind))
+        ):
             return dy, dhy, dcy
     w, x = tape.w, tape.x
     if w is None:  # another thread has had the backward in the meantime
@@ -205,9 +208,7 @@ def rnn_backward_weights(
 
 
 def _fits(gradient: Any, shape: tuple[int, ...] | None, kind: Any) -> bool:
-    """Whether a gradient is None or for certain what is wanted; else the checks look closer."""
-    if gradient is None:
-        return True
+    """Whether a gradient is for certain what is wanted; else the checks look closer."""
     of_type, dtype, device = kind
     return (
         type(gradient) is of_type

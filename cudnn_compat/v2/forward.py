@@ -21,7 +21,7 @@ from cudnn_compat.v2.checks import (
     check_kinds,
 )
 from cudnn_compat.v2.forms import arrange, data_in_form, state_in_form
-from cudnn_compat.v2.prepared import Prepared, prepare, recall, remember, signature
+from cudnn_compat.v2.prepared import Prepared, recall, remember, signature
 from cudnn_compat.v2.results import RNNOutput, Tape
 from cudnn_compat.weights import check_weights, weight_layout
 
@@ -88,15 +88,15 @@ def rnn_forward(
             remember(key, ready)
     else:
         form = "batched"
-    runner, device, sequences, shapes, gradient_shapes, kind = ready
-    plan = runner.plan(spec, sequences, training=training, device=device)
+    runner, sequences, shapes = ready.engine, ready.sequences, ready.shapes
+    plan = ready.plan(spec, training)
     dropout = resolve_seed(seed) if training and spec.drops else None
     y, hy, cy, reserve, stream = runner.outputs(
         plan, sequences, shapes, w, x, hx, cx, dropout=dropout
     )
     tape = None
     if training:
-        what = (runner, plan, sequences, shapes, gradient_shapes, kind)
+        what = (runner, plan, sequences, shapes, ready.gradient_shapes, ready.kind)
         tape = Tape(*what, w, x, hx, cx, y, reserve, stream, form)
     if form != "batched":
         y = data_in_form(y, form, sequences)
@@ -136,5 +136,5 @@ def _checked(
     x, hx, cx = plain(x), plain(hx), plain(cx)
     given = arrange(spec, x, hx, cx, lengths=lengths, batch_sizes=batch_sizes, layout=layout)
     runner, device = choose_engine(engine, w), device_of(w)
-    ready = prepare(runner, device, given.sequences, spec, w, given.x)
+    ready = Prepared(runner, device, given.sequences, spec, w, given.x)
     return ready, "packed" if packed else given.form, given.x, given.hx, given.cx

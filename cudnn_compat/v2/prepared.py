@@ -9,33 +9,64 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cudnn_compat.arrays import Array, is_cupy, kind_of
+from cudnn_compat.engines.cache import Kept
 from cudnn_compat.engines.interface import AnyEngine, GradientShapes, Shapes
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
 
-__all__ = ["Prepared", "prepare", "recall", "remember", "signature"]
+__all__ = ["Prepared", "recall", "remember", "signature"]
 
 _MOST = 256
 
 
-class Prepared(NamedTuple):
+class Prepared:
     """A call whose arguments fit: who computes, where, and the shapes of the results.
 
-    ``kind`` is that of all its arrays (see :func:`cudnn_compat.arrays.kind_of`), where they are
-    plain arrays; else None.
+    Attributes:
+        engine, device, sequences: see above.
+        shapes, gradient_shapes: of the results, forward and backward.
+        kind: of all its arrays (see :func:`cudnn_compat.arrays.kind_of`), where they are plain
+            arrays; else None.
     """
 
-    engine: AnyEngine
-    device: str
-    sequences: Sequences
-    shapes: Shapes
-    gradient_shapes: GradientShapes
-    kind: Any
+    __slots__ = ("_plans", "device", "engine", "gradient_shapes", "kind", "sequences", "shapes")
+
+    def __init__(
+        self,
+        engine: AnyEngine,
+        device: str,
+        sequences: Sequences,
+        spec: RNNSpec,
+        w: Array,
+        x: Array,
+    ) -> None:
+        """``x`` is in batched form."""
+        batch = sequences.batch
+        state, cell = spec.state_shape(batch), spec.cell_shape(batch) if spec.has_cell else None
+        kind = kind_of(w)
+        self.engine = engine
+        self.device = device
+        self.sequences = sequences
+        self.shapes: Shapes = ((*x.shape[:-1], spec.output_size), state, cell)
+        self.gradient_shapes: GradientShapes = (x.shape, state, cell, w.shape)
+        self.kind: Any = kind if kind[0] is not None and kind == kind_of(x) else None
+        self._plans: list[Kept[Any] | None] = [None, None]
+
+    def plan(self, spec: RNNSpec, training: bool) -> Any:
+        """The plan of the next call, by its place in the engine's cache once that is known."""
+        kept = self._plans[training]
+        made = None if kept is None else kept.use()
+        if made is None:
+            kept, made = self.engine.keep_plan(
+                spec, self.sequences, training=training, device=self.device
+            )
+            self._plans[training] = kept
+        return made.current()
 
 
 _calls: dict[Hashable, Prepared] = {}
@@ -55,17 +86,25 @@ def signature(
         return None
     if engine is not None and type(engine) is not str:
         return None
-    looks: list[Hashable] = [spec, layout, engine]
-    for array in (w, x, hx, cx):
+    if is_cupy(w) and is_cupy(x):
+        given = (w.shape, w.dtype, w.data.device_id, x.shape, x.dtype, x.data.device_id)
+    elif type(w) is np.ndarray and type(x) is np.ndarray:
+        given = (w.shape, w.dtype, -1, x.shape, x.dtype, -1)
+    else:
+        return None
+    if hx is None and cx is None:
+        return (spec, layout, engine, given)
+    states: list[Hashable] = []
+    for array in (hx, cx):
         if array is None:
-            looks.append(None)
+            states.append(None)
         elif is_cupy(array):
-            looks += (array.shape, array.dtype, array.data.device_id)
+            states += (array.shape, array.dtype, array.data.device_id)
         elif type(array) is np.ndarray:
-            looks += (array.shape, array.dtype, -1)
+            states += (array.shape, array.dtype, -1)
         else:
             return None
-    return tuple(looks)
+    return (spec, layout, engine, given, *states)
 
 
 def recall(key: Hashable) -> Prepared | None:
@@ -79,20 +118,3 @@ def remember(key: Hashable, prepared: Prepared) -> None:
     if len(_calls) > _MOST:
         with contextlib.suppress(Exception):  # another thread was quicker
             del _calls[next(iter(_calls))]
-
-
-def prepare(
-    engine: AnyEngine, device: str, sequences: Sequences, spec: RNNSpec, w: Array, x: Array
-) -> Prepared:
-    """What a call needs to know whose arguments fit; x is in batched form."""
-    batch = sequences.batch
-    state, cell = spec.state_shape(batch), spec.cell_shape(batch) if spec.has_cell else None
-    kind = kind_of(w)
-    return Prepared(
-        engine,
-        device,
-        sequences,
-        ((*x.shape[:-1], spec.output_size), state, cell),
-        (x.shape, state, cell, w.shape),
-        kind if kind[0] is not None and kind == kind_of(x) else None,
-    )

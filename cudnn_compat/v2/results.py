@@ -69,7 +69,8 @@ class Tape:
             TapeError: the tape is at another stage, or another thread was quicker.
         """
         with _CLAIMING:
-            check_stage(self, stage)
+            if self.stage != stage:
+                check_stage(self, stage)
             self.stage = "busy"
 
     def settle(self) -> None:
@@ -77,6 +78,8 @@ class Tape:
 
         Memory is let go behind the work that was put on the current stream.
         """
+        if self.stage == "forward":  # nothing was done
+            return
         self.engine.follow(self.stream, self.plan.device)
         if self.stage == "busy":
             self.stage = "failed"

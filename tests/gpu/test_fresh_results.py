@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from cudnn_compat import v2
 from cudnn_compat.engines.cudnn.device import fresh
 from tests.gpu.test_graphs import COMES_BACK, SPECS, changed, without_lengths
-from tests.gpu.work import as_bytes, assert_same_bytes, on_device, problem, train
+from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
 
 pytestmark = pytest.mark.gpu
 
@@ -165,6 +166,32 @@ def test_who_has_a_weak_reference_to_results_never_sees_others_in_their_place(cu
         del out
     results = train(spec, given[0], how)
     assert all(one() is not results["y"] for one in seen)
+
+
+def test_threads_that_meet_on_one_stream_get_results_of_their_own(cupy: Any) -> None:
+    spec, given, how = steps("lstm float32")
+
+    def infer(data: Any) -> Any:
+        return v2.rnn_forward(spec, data.w, data.x, data.hx, data.cx, **how).y
+
+    for _ in range(COMES_BACK):
+        infer(given[0])
+    wanted = [cupy.asnumpy(infer(data)) for data in given]
+
+    def work(number: int) -> int:
+        wrong = 0
+        for k in range(300):
+            which = (number + k) % AGAIN
+            y = infer(given[which])
+            wrong += not np.array_equal(cupy.asnumpy(y), wanted[which])
+        return wrong
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert sum(all_at_once(work, 8)) == 0
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_loop_that_hands_its_state_on_computes_what_plain_calls_compute(

@@ -386,7 +386,7 @@ def test_slots_take_no_more_than_their_part_of_the_memory(now: list[float]) -> N
     store, session = Store(), Memory(8000)
     first, second = (make_slot(store, session) for _ in range(2))
     assert store.admit(first, 600)
-    store.use(first)
+    first.used = slots.time.monotonic()
     assert not store.admit(second, 600)
     assert store.bytes == 600
 
@@ -395,7 +395,7 @@ def test_a_slot_that_has_rested_gives_way(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first, second = (make_slot(store, session) for _ in range(2))
     assert store.admit(first, 600)
-    store.use(first)
+    first.used = slots.time.monotonic()
     now[0] += 60
     assert store.admit(second, 600)
     assert store.bytes == 600
@@ -406,7 +406,7 @@ def test_slots_whose_plan_is_gone_give_way_first(now: list[float]) -> None:
     store, session = Store(), Memory(8000)
     first = make_slot(store, session)
     assert store.admit(first, 600)
-    store.use(first)
+    first.used = slots.time.monotonic()
     owners.clear()
     gc.collect()
     assert store.admit(make_slot(store, session), 600)

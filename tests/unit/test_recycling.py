@@ -95,8 +95,15 @@ def ask() -> Callable[[], list[Any]]:
 def caller(
     shapes: Any = SHAPES, admit: Callable[[int], bool] = always, xp: Any = None
 ) -> Callable[[], list[Any]]:
-    recycled, xp = Recycled(shapes, KIND), xp or Cupy()
-    return lambda: recycled.arrays(xp, shapes, admit)
+    recycled = Recycled(xp or Cupy(), shapes, KIND)  # type: ignore[arg-type]
+
+    def ask() -> list[Any]:
+        results = recycled.results(shapes, admit)
+        assert results is not None
+        assert list(results.addresses) == [place or 0 for place in places(list(results.arrays))]
+        return list(results.arrays)
+
+    return ask
 
 
 def places(arrays: list[Any]) -> list[int | None]:
@@ -242,11 +249,14 @@ def test_large_results_are_not_kept() -> None:
 
 
 def test_results_of_other_shapes_are_fresh() -> None:
-    recycled, xp = Recycled(SHAPES, KIND), Cupy()
-    before = places(recycled.arrays(xp, SHAPES, always))
-    other = ((3,), (4,), (5,), (6,))
-    assert [one.shape for one in recycled.arrays(xp, other, always)] == list(other)
-    assert places(recycled.arrays(xp, SHAPES, always)) == before
+    recycled = Recycled(Cupy(), SHAPES, KIND)  # type: ignore[arg-type]
+    before = recycled.results(SHAPES, always).addresses  # type: ignore[union-attr]
+    other: Any = ((3,), (4,), (5,), (6,))
+    results: Any = recycled.results(other, always)
+    assert [one.shape for one in results.arrays] == list(other)
+    del results
+    results = recycled.results(SHAPES, always)
+    assert results.addresses == before
 
 
 def test_where_counts_do_not_say_who_has_an_object_results_are_fresh(
@@ -271,3 +281,9 @@ def test_nobody_ever_gets_what_somebody_has(steps: list[int]) -> None:
             del held[step % len(held)]
         had = [place for results in held for place in places(results) if place is not None]
         assert len(set(had)) == len(had)
+
+
+def test_an_allocator_that_puts_results_where_graphs_cannot_write_is_told() -> None:
+    xp = Cupy()
+    xp.cuda.alloc = lambda size: Pointer(Memory(), 4)
+    assert Recycled(xp, SHAPES, KIND).results(SHAPES, always) is None

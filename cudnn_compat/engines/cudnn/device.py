@@ -265,10 +265,8 @@ def _allocations(
 
 def is_current(stream: Stream, device: int) -> bool:
     """Whether ``stream`` of ``device`` is for certain the current one."""
-    if stream.is_per_thread:
-        return False
     cuda = load_cupy().cuda
-    if cuda.get_current_stream().ptr != stream.cupy.ptr:
+    if stream.is_per_thread or cuda.get_current_stream().ptr != stream.cupy.ptr:
         return False
     return bool(cuda.runtime.getDevice() == device)
 

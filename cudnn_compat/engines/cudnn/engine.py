@@ -7,7 +7,7 @@ from typing import Any
 
 from cudnn_compat.arrays import Array, load_cupy, numpy_dtype
 from cudnn_compat.dropout import DropoutState
-from cudnn_compat.engines.cache import BoundedCache
+from cudnn_compat.engines.cache import BoundedCache, Kept
 from cudnn_compat.engines.cudnn import backward, forward, fused_calls, long
 from cudnn_compat.engines.cudnn.algorithms import check_named
 from cudnn_compat.engines.cudnn.choice import Choice
@@ -30,8 +30,8 @@ from cudnn_compat.engines.cudnn.plan import (
 from cudnn_compat.engines.cudnn.selection import Selection
 from cudnn_compat.engines.cudnn.settings import check_version
 from cudnn_compat.engines.cudnn.staging import hand_on
-from cudnn_compat.engines.interface import GradientShapes, Outputs, Shapes
-from cudnn_compat.engines.outputs import fresh_outputs
+from cudnn_compat.engines.interface import Gradients, GradientShapes, Outputs, Shapes
+from cudnn_compat.engines.outputs import fresh_gradients, fresh_outputs
 from cudnn_compat.errors import LibraryNotSupported, UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -78,21 +78,18 @@ class CudnnEngine(PlainOperations):
             UnsupportedError: the library is too old for the spec, or refuses its algorithm.
             LibraryError: the library failed in another way.
         """
-        key = (
-            spec,
-            sequences.layout,
-            sequences.steps,
-            sequences.batch,
-            sequences.ragged,
-            training,
-            device,
-        )
-        made = self.plans.find(key)
-        if made is None:
-            made = self.plans.get(key, lambda: self._make(spec, sequences, training, device))
+        _, made = self.keep_plan(spec, sequences, training=training, device=device)
         if not isinstance(made, Choice):
             return made
         return made.current() if begins else made.latest()
+
+    def keep_plan(
+        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cuda:0"
+    ) -> tuple[Kept[AnyPlan | Choice], AnyPlan | Choice]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.keep_plan`."""
+        of = sequences
+        key = (spec, of.layout, of.steps, of.batch, of.ragged, training, device)
+        return self.plans.keep(key, lambda: self._make(spec, sequences, training, device))
 
     def clear(self) -> None:
         """Let go of all plans and what they share."""
@@ -131,12 +128,6 @@ class CudnnEngine(PlainOperations):
             replays = plan.replays if isinstance(plan, _ONE_CALL) else None
             lent = None if replays is None else replays.reserve(session, size)
             return session.xp.empty((size,), "uint8") if lent is None else lent
-
-    def gradients(self, plan: AnyPlan, shapes: GradientShapes, reserve: Any) -> list[Array | None]:
-        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
-        short = plan.again if plan.trial is None else None
-        found = None if short is None else short.results(shapes, reserve)
-        return self.results(shapes, plan.spec.dtype, plan.device) if found is None else found
 
     def stream(self, device: str = "cuda:0") -> Stream:
         """Which stream work goes to now."""
@@ -297,9 +288,6 @@ class CudnnEngine(PlainOperations):
         if isinstance(plan, _ONE_CALL) and sequences.total:
             gradients = (dy, dhy, dcy, dx, dhx, dcx, dw)
             given = (w, x, hx, cx, y, reserve)
-            short = plan.again if plan.trial is None else None
-            if short is not None and short.backward(*given, *gradients):
-                return
             with Session(plan.index) as session:
                 if isinstance(plan, FusedPlan):
                     fused_calls.run_both(session, plan, sequences, w, x, cx, reserve, *gradients)
@@ -318,6 +306,30 @@ class CudnnEngine(PlainOperations):
             )
             dw.data.memset_async(0, dw.nbytes, session.stream.cupy)
             self.backward_weights(plan, sequences, w, x, hx, y, reserve, dw=dw)
+
+    def gradients(
+        self,
+        plan: AnyPlan,
+        sequences: Sequences,
+        shapes: GradientShapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Any,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+    ) -> Gradients:
+        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
+        short = plan.again if plan.trial is None else None
+        if short is not None:
+            found = short.gradients(shapes, w, x, hx, cx, y, reserve, dy, dhy, dcy)
+            if found is not None:
+                return found
+        given = (w, x, hx, cx, y, reserve, dy, dhy, dcy)
+        return fresh_gradients(self, plan, sequences, shapes, *given)
 
     def _make(
         self, spec: RNNSpec, sequences: Sequences, training: bool, device: str

@@ -133,10 +133,6 @@ class FusedPlan(ShapedPlan):
         if self.replays is not None:
             self.replays.release()
 
-    def current(self) -> FusedPlan:
-        """The plan that serves the next call: itself, as there is no choice."""
-        return self
-
     def workspace_bytes(self, sequences: Sequences) -> int:
         """Bytes of scratch that a forward takes."""
         return self.network.workspace_bytes(sequences) if sequences.total else 0

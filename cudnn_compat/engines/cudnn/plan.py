@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -116,6 +116,10 @@ class ShapedPlan:
         self.algo = algo
         self.index = shape.index
 
+    def current(self) -> Any:
+        """The plan that serves the next call: itself, unless there is a choice."""
+        return self
+
 
 class EmptyPlan(ShapedPlan):
     """For batches without a step or without a sequence, which the library must not see."""
@@ -171,10 +175,6 @@ class CudnnPlan(ShapedPlan):
         """Let go of its graphs: it will not be called again."""
         if self.replays is not None:
             self.replays.release()
-
-    def current(self) -> CudnnPlan:
-        """The plan that serves the next call: itself, as there is no choice."""
-        return self
 
     @property
     def drops(self) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 
 from cudnn_compat.arrays import Array, numpy_dtype
 from cudnn_compat.dropout import DropoutState
-from cudnn_compat.engines.cache import BoundedCache
-from cudnn_compat.engines.interface import GradientShapes, Outputs, Shapes
+from cudnn_compat.engines.cache import BoundedCache, Kept
+from cudnn_compat.engines.interface import Gradients, GradientShapes, Outputs, Shapes
 from cudnn_compat.engines.numpy import backward, forward, operations
 from cudnn_compat.engines.numpy.plan import NumpyPlan
 from cudnn_compat.engines.operations import (
@@ -21,7 +20,7 @@ from cudnn_compat.engines.operations import (
     check_like,
     check_softmax,
 )
-from cudnn_compat.engines.outputs import fresh_outputs
+from cudnn_compat.engines.outputs import fresh_gradients, fresh_outputs
 from cudnn_compat.errors import UnsupportedError
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
@@ -58,15 +57,15 @@ class NumpyEngine:
         Raises:
             UnsupportedError: ``math="half"``.
         """
-        shape = (
-            spec,
-            sequences.layout,
-            sequences.steps,
-            sequences.batch,
-            sequences.ragged,
-            training,
-        )
+        shape = _shape(spec, sequences, training)
         return self.plans.get(shape, lambda: _make(*shape))
+
+    def keep_plan(
+        self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cpu"
+    ) -> tuple[Kept[NumpyPlan], NumpyPlan]:
+        """See :meth:`cudnn_compat.engines.interface.Engine.keep_plan`."""
+        shape = _shape(spec, sequences, training)
+        return self.plans.keep(shape, lambda: _make(*shape))
 
     def on(self, device: str = "cpu") -> AbstractContextManager[None]:
         """Nothing to be found."""
@@ -86,12 +85,6 @@ class NumpyEngine:
         """See :meth:`cudnn_compat.engines.interface.Engine.results`."""
         kind = numpy_dtype(dtype)
         return [None if shape is None else np.empty(shape, kind) for shape in shapes]
-
-    def gradients(
-        self, plan: NumpyPlan, shapes: GradientShapes, reserve: Any
-    ) -> list[Array | None]:
-        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
-        return self.results(shapes, plan.spec.dtype)
 
     def reserve(self, plan: NumpyPlan, sequences: Sequences, device: str = "cpu") -> Array:
         """See :meth:`cudnn_compat.engines.interface.Engine.reserve`."""
@@ -202,6 +195,25 @@ class NumpyEngine:
         dw[...] = 0
         self.backward_weights(plan, sequences, w, x, hx, y, reserve, dw=dw)
 
+    def gradients(
+        self,
+        plan: NumpyPlan,
+        sequences: Sequences,
+        shapes: GradientShapes,
+        w: Array,
+        x: Array,
+        hx: Array | None,
+        cx: Array | None,
+        y: Array,
+        reserve: Array,
+        dy: Array | None,
+        dhy: Array | None,
+        dcy: Array | None,
+    ) -> Gradients:
+        """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
+        given = (w, x, hx, cx, y, reserve, dy, dhy, dcy)
+        return fresh_gradients(self, plan, sequences, shapes, *given)
+
     def dropout_reserve_bytes(self, size: int, dtype: str, device: str = "cpu") -> int:
         """One byte for each element."""
         return size
@@ -258,6 +270,14 @@ class NumpyEngine:
 
 def _axes(x: Array, mode: str) -> tuple[int, ...]:
     return (1,) if mode == "channel" else tuple(range(1, x.ndim))
+
+
+def _shape(
+    spec: RNNSpec, sequences: Sequences, training: bool
+) -> tuple[RNNSpec, str, int, int, bool, bool]:
+    """What a plan is for."""
+    of = sequences
+    return spec, of.layout, of.steps, of.batch, of.ragged, training
 
 
 def _make(

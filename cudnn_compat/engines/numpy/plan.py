@@ -75,6 +75,10 @@ class NumpyPlan:
     algo: str = "numpy"
     settled: bool = True
 
+    def current(self) -> NumpyPlan:
+        """Itself."""
+        return self
+
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """The dtype computed in: float64 for float64, float32 for everything else."""

@@ -9,6 +9,7 @@ the host's time is what they are for.
 
 from __future__ import annotations
 
+import time
 from types import ModuleType
 from typing import Any
 
@@ -25,16 +26,21 @@ from cudnn_compat.engines.cudnn.graphs.stages import (
     FORWARD,
     WEIGHTS,
     Arrays,
+    Key,
     Stage,
     addresses,
     key_of,
 )
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
-from cudnn_compat.engines.interface import Outputs, Shapes
+from cudnn_compat.engines.interface import (
+    Gradients,
+    GradientShapes,
+    NotBegun,
+    Outputs,
+    Shapes,
+)
 
 __all__ = ["Again"]
-
-Key = tuple[Any, ...]
 
 
 class Again:
@@ -93,7 +99,10 @@ class Again:
             return None
         if not ((hx is None or contiguous(hx)) and (cx is None or contiguous(cx))):
             return None
-        if self._captured(stream):
+        try:
+            if self._is_capturing(stream):
+                return None
+        except Exception:  # see is_captured
             return None
         present = (hx is None, cx is None, shapes[2] is None)
         key = self._keys.get(present)
@@ -106,32 +115,24 @@ class Again:
         slot, recording = found
         try:
             lease = slot.lease() if self._training else None
-            y, hy, cy = slot.results(FORWARD.name, shapes, self._kind)
-            assert y is not None and hy is not None
-            wanted = (
-                y.data.ptr,
-                hy.data.ptr,
-                0 if cy is None else cy.data.ptr,
-                slot.reserve if self._training else 0,
-            )
-            if (wanted[0] | wanted[1] | wanted[2]) % ALIGNMENT:  # an allocator of the caller's
+            made = slot.results("forward", shapes, self._kind)
+            if made is None:
                 return None
-            self._replays.launch(slot, FORWARD, recording, given, wanted)
+            y, hy, cy = made.arrays  # which counts as having them, before others get the slot
+            wanted = (*made.addresses, slot.reserve if self._training else 0)
+            bound = recording.places.bound.get((given, wanted))
+            if bound is None:
+                self._replays.launch(slot, FORWARD, recording, given, wanted)
+            else:
+                slot.held = {}
+                bound.replay(stream)
         finally:
             slot.busy = False
         return y, hy, cy, lease, slot.stream if self._training else None
 
-    def results(self, shapes: tuple[Any, ...], reserve: Any) -> list[Array | None] | None:
-        """Arrays for the results of :meth:`backward`; None: not that way."""
-        if type(reserve) is not Lease:
-            return None
-        slot = reserve.slot
-        if self._device_now() != self._device or self._stream_now().ptr != slot.stream.cupy.ptr:
-            return None  # their memory belongs to that stream
-        return slot.results(BACKWARD.name, shapes, self._kind)
-
-    def backward(
+    def gradients(
         self,
+        shapes: GradientShapes,
         w: Array,
         x: Array,
         hx: Array | None,
@@ -141,18 +142,14 @@ class Again:
         dy: Array | None,
         dhy: Array | None,
         dcy: Array | None,
-        dx: Array,
-        dhx: Array,
-        dcx: Array | None,
-        dw: Array,
-    ) -> bool:
-        """Both passes backward of a forward that went this way; whether it was done."""
+    ) -> Gradients | None:
+        """Both passes backward of a forward that went this way; None: not that way."""
         if type(reserve) is not Lease or dy is None:
-            return False
+            return None
         slot, looks_back = reserve.slot, self._looks_back
         stream = slot.stream.cupy.ptr
         if self._device_now() != self._device or self._stream_now().ptr != stream:
-            return False
+            return None
         given = (
             w.data.ptr,
             x.data.ptr,
@@ -164,42 +161,49 @@ class Again:
             0 if dcy is None else dcy.data.ptr,
             slot.reserve,
         )
-        wanted = (
-            dx.data.ptr,
-            dhx.data.ptr,
-            0 if dcx is None else dcx.data.ptr,
-            dw.data.ptr,
-            slot.reserve,
-        )
         # What the forward read or wrote was contiguous and aligned, but for copies of w.
         if (given[0] | given[5] | given[6] | given[7]) % ALIGNMENT:
-            return False
-        if (wanted[0] | wanted[1] | wanted[2] | wanted[3]) % ALIGNMENT:
-            return False
+            return None
         contiguous = self._contiguous
         if not (contiguous(w) and contiguous(dy)):
-            return False
+            return None
         if not ((dhy is None or contiguous(dhy)) and (dcy is None or contiguous(dcy))):
-            return False
-        if self._captured(stream):
-            return False
-        present = (hx is None, cx is None, dhy is None, dcy is None, dcx is None)
+            return None
+        try:
+            if self._is_capturing(stream):
+                return None
+        except Exception:  # see is_captured
+            return None
+        present = (hx is None, cx is None, dhy is None, dcy is None, shapes[2] is None)
         key = self._keys.get(present)
-        if key is None:
-            key = self._keys[present] = key_of(BACKWARD, self._replays.own, given, wanted)
+        if key is None:  # as above
+            results = (1, 1, 0 if shapes[2] is None else 1, 1, 1)
+            key = self._keys[present] = key_of(BACKWARD, self._replays.own, given, results)
         recording = slot.find(key)
         if recording is None:
-            return False
+            return None
         with self._store.lock:
             if slot.busy:
-                return False
+                return None
             slot.busy = True
-            self._store.use(slot)
+            slot.used = time.monotonic()
         try:
-            self._replays.launch(slot, BACKWARD, recording, given, wanted)
+            try:
+                made = slot.results("backward", shapes, self._kind)
+            except Exception as error:
+                raise NotBegun from error
+            if made is None:
+                return None
+            dx, dhx, dcx, dw = made.arrays
+            wanted = (*made.addresses, slot.reserve)
+            bound = recording.places.bound.get((given, wanted))
+            if bound is None:
+                self._replays.launch(slot, BACKWARD, recording, given, wanted)
+            else:
+                bound.replay(stream)
         finally:
             slot.busy = False
-        return True
+        return dx, dhx, dcx, dw
 
     def forward_into(
         self,
@@ -280,7 +284,12 @@ class Again:
         with self._store.lock:
             for slot in slots:
                 if not (slot.busy or slot.leased):
-                    return self._occupy(slot, key)
+                    recording = slot.find(key)
+                    if recording is None:
+                        return None
+                    slot.busy = True
+                    slot.used = time.monotonic()
+                    return slot, recording
         return None
 
     def _take_lent(self, slots: list[Slot], place: int, key: Key) -> tuple[Slot, Recording] | None:
@@ -288,13 +297,10 @@ class Again:
         with self._store.lock:
             for slot in slots:
                 if slot.reserve == place and slot.leased and not slot.busy:
-                    return self._occupy(slot, key)
+                    recording = slot.find(key)
+                    if recording is None:
+                        return None
+                    slot.busy = True
+                    slot.used = time.monotonic()
+                    return slot, recording
         return None
-
-    def _occupy(self, slot: Slot, key: Key) -> tuple[Slot, Recording] | None:
-        recording = slot.find(key)
-        if recording is None:
-            return None
-        slot.busy = True
-        self._store.use(slot)
-        return slot, recording

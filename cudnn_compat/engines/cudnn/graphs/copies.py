@@ -27,14 +27,10 @@ MOST: Final = 9
 _THREADS: Final = 256
 _BLOCKS: Final = 1024
 _SOURCE: Final = r"""
-struct Copy {
-    const char* from;
-    char* to;
-    unsigned long long bytes;
-};
-
 struct Copies {
-    Copy each[MOST];
+    const char* from[MOST];
+    char* to[MOST];
+    unsigned long long bytes[MOST];
 };
 
 // Every array begins at a multiple of 16 bytes; the last bytes are copied one by one.
@@ -43,24 +39,25 @@ extern "C" __global__ void copy_arrays(const Copies copies) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
 #pragma unroll
     for (int k = 0; k < MOST; ++k) {
-        const Copy copy = copies.each[k];
-        const uint4* from = reinterpret_cast<const uint4*>(copy.from);
-        uint4* to = reinterpret_cast<uint4*>(copy.to);
-        const unsigned long long whole = copy.bytes / sizeof(uint4);
+        const unsigned long long bytes = copies.bytes[k];
+        const uint4* from = reinterpret_cast<const uint4*>(copies.from[k]);
+        uint4* to = reinterpret_cast<uint4*>(copies.to[k]);
+        const unsigned long long whole = bytes / sizeof(uint4);
         for (unsigned long long i = first; i < whole; i += stride) to[i] = from[i];
-        for (unsigned long long i = whole * sizeof(uint4) + first; i < copy.bytes; i += stride)
-            copy.to[i] = copy.from[i];
+        for (unsigned long long i = whole * sizeof(uint4) + first; i < bytes; i += stride)
+            copies.to[k][i] = copies.from[k][i];
     }
 }
 """
 
 
-class _Copy(ctypes.Structure):
-    _fields_ = (
-        ("source", ctypes.c_uint64),
-        ("target", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint64),
-    )
+_Column = ctypes.c_uint64 * MOST
+
+
+class _Table(ctypes.Structure):
+    """``Copies`` of the kernel."""
+
+    _fields_ = (("sources", _Column), ("targets", _Column), ("bytes", _Column))
 
 
 @functools.cache
@@ -88,8 +85,12 @@ class Copies:
     ) -> None:
         self.own = own
         self.sizes = sizes
-        self._table = (_Copy * MOST)()
-        self._inward = inward
+        self._table = _Table()
+        columns = self._table.sources, self._table.targets
+        theirs, mine = columns if inward else columns[::-1]
+        mine[: len(own)] = own
+        self._theirs = theirs
+        self._bytes = self._table.bytes
         self._last: tuple[int, ...] | None = None
         self._kernel = _kernel(xp, device)  # whose module must stay loaded
         blocks = min(_BLOCKS, max(1, -(-sum(sizes) // (16 * _THREADS))))
@@ -120,12 +121,8 @@ class Copies:
         self._last = theirs
 
     def _fill(self, theirs: tuple[int, ...]) -> None:
-        for row, mine, their, size in zip(
-            self._table,
-            self.own,
-            theirs,
-            self.sizes,
-            strict=False,  # the table has rows to spare
-        ):
-            row.bytes = size if their and their != mine else 0
-            row.source, row.target = (their, mine) if self._inward else (mine, their)
+        self._theirs[: len(theirs)] = theirs
+        self._bytes[: len(theirs)] = [
+            size if their and their != mine else 0
+            for size, their, mine in zip(self.sizes, theirs, self.own, strict=True)
+        ]

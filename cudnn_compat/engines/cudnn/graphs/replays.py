@@ -8,7 +8,8 @@ captures the stream, all slots are in use, memory is short) the plain call runs.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+import time
+from typing import Final
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session
@@ -21,7 +22,7 @@ from cudnn_compat.engines.cudnn.graphs.recording import (
     Scratch,
 )
 from cudnn_compat.engines.cudnn.graphs.slots import BLAS, Slot, Store
-from cudnn_compat.engines.cudnn.graphs.stages import FORWARD, Arrays, Stage, addresses, key_of
+from cudnn_compat.engines.cudnn.graphs.stages import FORWARD, Arrays, Key, Stage, addresses, key_of
 from cudnn_compat.engines.cudnn.staging import ALIGNMENT
 from cudnn_compat.errors import LibraryError
 
@@ -190,7 +191,7 @@ class Replays:
                 slot = None
             if slot is not None:
                 slot.busy = True
-                self.store.use(slot)
+                slot.used = time.monotonic()
             return slot
 
     def _idle(self, session: Session) -> Slot | None:
@@ -231,7 +232,7 @@ class Replays:
         self,
         session: Session,
         slot: Slot,
-        key: tuple[Any, ...],
+        key: Key,
         stage: Stage,
         workspace: int,
         call: Call,
@@ -263,7 +264,7 @@ class Replays:
         self,
         session: Session,
         slot: Slot,
-        key: tuple[Any, ...],
+        key: Key,
         stage: Stage,
         call: Call,
         scratch: Scratch,

@@ -13,7 +13,7 @@ import numpy as np
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.device import Session, Stream, memory_at
 from cudnn_compat.engines.cudnn.graphs.recording import Recorder, Recording
-from cudnn_compat.engines.cudnn.graphs.recycling import Recycled, Shapes
+from cudnn_compat.engines.cudnn.graphs.recycling import Recycled, Results, Shapes
 
 __all__ = ["BLAS", "Lease", "Slot", "Store"]
 
@@ -96,20 +96,25 @@ class Slot:
         there = [int(name) for name in self._arrays if name.isdigit()]
         return str(min((one for one in there if one >= size), default=size))
 
+    def array(self, name: str) -> Array:
+        """An array that has been made."""
+        return self._arrays[name]
+
     def address(self, name: str) -> int:
         """Where an array is; 0 where it has not been made."""
         array = self._arrays.get(name)
         return 0 if array is None else int(array.data.ptr)
 
-    def results(self, stage: str, shapes: Shapes, kind: np.dtype) -> list[Array | None]:
+    def results(self, stage: str, shapes: Shapes, kind: np.dtype) -> Results | None:
         """Arrays for the results of a stage, on the slot's device and stream, the current ones.
 
         They are the caller's; who has let go of an earlier call's results may get them again.
+        The slot is busy. None where graphs cannot write to them.
         """
         recycled = self._recycled.get(stage)
         if recycled is None:
-            recycled = self._recycled[stage] = Recycled(shapes, kind)
-        return recycled.arrays(self.xp, shapes, self._admit)
+            recycled = self._recycled[stage] = Recycled(self.xp, shapes, kind)
+        return recycled.results(shapes, self._admit)
 
     def _admit(self, size: int) -> bool:
         """Whether it may take so many bytes more."""
@@ -138,7 +143,7 @@ class Slot:
     def lease(self) -> Lease:
         """The reserve, in the form that an engine's calls need of an array; quicker to make."""
         self.leased = True
-        return Lease(self, self._arrays["reserve"])
+        return Lease(self)
 
 
 class Lease:
@@ -146,15 +151,22 @@ class Lease:
 
     Attributes:
         slot: whose reserve it is.
-        data, nbytes: as those of an array.
     """
 
-    __slots__ = ("data", "nbytes", "slot")
+    __slots__ = ("slot",)
 
-    def __init__(self, slot: Slot, array: Array) -> None:
+    def __init__(self, slot: Slot) -> None:
         self.slot = slot
-        self.data = array.data
-        self.nbytes = array.nbytes
+
+    @property
+    def data(self) -> Any:
+        """As of an array."""
+        return self.slot.array("reserve").data
+
+    @property
+    def nbytes(self) -> int:
+        """As of an array."""
+        return int(self.slot.array("reserve").nbytes)
 
     def as_array(self, session: Session, size: int) -> Array:
         """The first ``size`` bytes, as an array that keeps the lease."""
@@ -206,10 +218,6 @@ class Store:
                 del self._recorders[key]
                 return True
         return False
-
-    def use(self, slot: Slot) -> None:
-        """Remember that a slot was used now."""
-        slot.used = time.monotonic()
 
     def admit(self, slot: Slot, size: int) -> bool:
         """Whether a slot may take ``size`` bytes more; idle ones that rested give way to it.

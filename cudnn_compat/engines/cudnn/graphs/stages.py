@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cudnn_compat.arrays import Array
 from cudnn_compat.engines.cudnn.graphs.recording import Addresses
 
-__all__ = ["BACKWARD", "DATA", "FORWARD", "WEIGHTS", "Arrays", "Stage", "addresses", "key_of"]
+__all__ = [
+    "BACKWARD",
+    "DATA",
+    "FORWARD",
+    "WEIGHTS",
+    "Arrays",
+    "Key",
+    "Stage",
+    "addresses",
+    "key_of",
+]
 
 
 class Stage(NamedTuple):
@@ -35,11 +45,18 @@ BACKWARD: Final = Stage(
 Arrays = tuple[Array | None, ...]
 
 
+Key = tuple[str, object, int]
+"""What a recording is found by."""
+
+
 def addresses(arrays: Arrays) -> Addresses:
     """Where arrays begin; 0 of None, which the library takes for NULL."""
     return tuple([0 if array is None else array.data.ptr for array in arrays])
 
 
-def key_of(stage: Stage, network: object, given: Addresses, wanted: Addresses) -> tuple[Any, ...]:
-    """What a recording is found by: the call, what computes it, and which arrays there are."""
-    return (stage.name, network, *map(bool, given), *map(bool, wanted))
+def key_of(stage: Stage, network: object, given: Addresses, wanted: Addresses) -> Key:
+    """The call, what computes it, and which arrays there are, in bits."""
+    there = 0
+    for place in (*given, *wanted):
+        there = 2 * there + (place != 0)
+    return stage.name, network, there
