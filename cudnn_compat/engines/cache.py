@@ -20,19 +20,23 @@ class Kept(Generic[_T]):
     """A place in a cache, for who asks for the same thing again and again.
 
     Attributes:
-        value: what is kept; None once it is kept no more.
+        value: what is kept; None once it has been evicted.
+        weight: what it weighs.
         used: when it was used last: a number that grows from use to use.
     """
 
-    __slots__ = ("_uses", "used", "value")
+    __slots__ = ("_uses", "used", "value", "weight")
 
-    def __init__(self, value: _T, uses: Iterator[int]) -> None:
+    def __init__(self, value: _T, weight: int, uses: Iterator[int]) -> None:
+        if value is None:
+            raise TypeError("None says that there is nothing, so it cannot be kept")
         self.value: _T | None = value
+        self.weight = weight
         self._uses = uses
         self.used = next(uses)
 
     def use(self) -> _T | None:
-        """The value; None once it is kept no more."""
+        """The value; None once it has been evicted."""
         self.used = next(self._uses)
         return self.value
 
@@ -90,12 +94,12 @@ class BoundedCache(Generic[_T]):
             return kept, found
 
     def _place(self, key: Hashable, value: _T) -> Kept[_T]:
-        kept, weight = Kept(value, self._uses), self._weigh(value)
-        if weight > self.most:
+        kept = Kept(value, self._weigh(value), self._uses)
+        if kept.weight > self.most:  # it has no place, but is there for who asked
             return kept
         with self._lock:
             self._entries[key] = kept
-            self._weight += weight
+            self._weight += kept.weight
             while len(self._entries) > self.maxsize or self._weight > self.most:
                 oldest, _ = min(self._entries.items(), key=lambda item: item[1].used)
                 self._drop(oldest)
@@ -109,8 +113,7 @@ class BoundedCache(Generic[_T]):
 
     def _drop(self, key: Hashable) -> None:
         gone = self._entries.pop(key)
-        assert gone.value is not None
-        self._weight -= self._weigh(gone.value)
+        self._weight -= gone.weight
         gone.value = None  # whoever has the place does not keep what was there
 
     def entries(self) -> tuple[_T, ...]:

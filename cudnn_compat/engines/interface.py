@@ -251,7 +251,7 @@ class Engine(Protocol[PlanT]):
         """Both passes backward, into fresh arrays.
 
         Raises:
-            NotBegun: there was no memory for these.
+            NotBegun: there was no memory for these; the reserve is as it was.
         """
 
     # The plain operations. Arrays of one call have one shape and dtype (float16, float32, float64);

@@ -72,7 +72,7 @@ def fresh_gradients(
     """See :meth:`cudnn_compat.engines.interface.Engine.gradients`."""
     try:
         dx, dhx, dcx, dw = engine.results(shapes, plan.spec.dtype, plan.device)
-    except Exception as error:
+    except BaseException as error:
         raise NotBegun from error
     engine.backward(
         *(plan, sequences, w, x, hx, cx, y, reserve),

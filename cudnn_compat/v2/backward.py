@@ -57,13 +57,18 @@ def rnn_backward(
             dhy_given,
             dcy_given,
         )
-        tape.stage = "weights"
     except NotBegun as error:
-        tape.stage = "forward"
-        raise error.__cause__ or error from None
-    finally:
+        cause = error.__cause__
+        tape.stage = "forward"  # from here on it is anybody's
+    except BaseException:
         tape.settle()
-    return _in_form(tape, dx, dhx, dcx, dw)
+        raise
+    else:
+        tape.stage = "weights"
+        tape.settle()
+        return _in_form(tape, dx, dhx, dcx, dw)
+    assert cause is not None
+    raise cause
 
 
 def rnn_backward_data(
@@ -122,7 +127,7 @@ def _checked(
             and (dcy is None or _fits(dcy, of_cy, kind))
         ):
             return dy, dhy, dcy
-    w, x = tape.w, tape.x
+    w = tape.w
     if w is None:  # another thread has had the backward in the meantime
         check_stage(tape, "forward")
     spec = out.spec
@@ -136,7 +141,7 @@ def _checked(
         check_gradient("dcy", dcy, out.cy, "cy")
     dy_array, dhy, dcy = plain(dy_array), plain(dhy), plain(dcy)
     if tape.form in ("unbatched", "step"):
-        dy_array = None if dy_array is None else dy_array.reshape((*x.shape[:-1], spec.output_size))
+        dy_array = None if dy_array is None else dy_array.reshape(tape.shapes[0])
         dhy = None if dhy is None else dhy[:, None]
         dcy = None if dcy is None else dcy[:, None]
     return dy_array, dhy, dcy

@@ -84,7 +84,7 @@ def rnn_forward(
         ready = recall(key)
     if ready is None:
         ready, form, x, hx, cx = _checked(spec, w, x, hx, cx, lengths, batch_sizes, layout, engine)
-        if key is not None and form == "batched":
+        if key is not None and form == "batched" and ready.kind is not None:
             remember(key, ready)
     else:
         form = "batched"

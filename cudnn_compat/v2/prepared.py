@@ -28,10 +28,10 @@ class Prepared:
     """A call whose arguments fit: who computes, where, and the shapes of the results.
 
     Attributes:
-        engine, device, sequences: see above.
+        engine, device, sequences: who, where, and on what lengths.
         shapes, gradient_shapes: of the results, forward and backward.
-        kind: of all its arrays (see :func:`cudnn_compat.arrays.kind_of`), where they are plain
-            arrays; else None.
+        kind: of its w and x (see :func:`cudnn_compat.arrays.kind_of`), where both are plain arrays;
+            else None.
     """
 
     __slots__ = ("_plans", "device", "engine", "gradient_shapes", "kind", "sequences", "shapes")

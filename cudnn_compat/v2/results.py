@@ -13,6 +13,8 @@ from cudnn_compat.errors import TapeError
 from cudnn_compat.packed import Packed
 from cudnn_compat.sequences import Sequences
 from cudnn_compat.spec import RNNSpec
+from cudnn_compat.v2.checks import check_kinds
+from cudnn_compat.weights import check_weights
 
 __all__ = ["RNNGradients", "RNNOutput", "Tape"]
 
@@ -78,8 +80,6 @@ class Tape:
 
         Memory is let go behind the work that was put on the current stream.
         """
-        if self.stage == "forward":  # nothing was done
-            return
         self.engine.follow(self.stream, self.plan.device)
         if self.stage == "busy":
             self.stage = "failed"
@@ -147,13 +147,19 @@ class RNNOutput:
 
         Returns:
             The copy, or None where there is nothing left that would read the weights.
+
+        Raises:
+            ArgumentError, DTypeError: ``copy`` is not like the weights; names it.
         """
         if self.weights is None:
             return None
         assert self._tape is not None
+        if copy is not None:
+            check_kinds(self.spec, w=self._tape.w, copy=copy)
+            check_weights(self.spec, copy, name="copy")
+        self._tape.kind = None  # a copy may be of another class
         with on_device_of(self._tape.w):
             self._tape.w = self._tape.w.copy() if copy is None else copy
-        self._tape.kind = None  # nobody has looked at the copy
         return self._tape.w
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from cudnn_compat import v2
 from cudnn_compat.engines.cudnn.device import fresh
-from tests.gpu.test_graphs import COMES_BACK, SPECS, changed, without_lengths
+from tests.gpu.test_graphs import COMES_BACK, SPECS, changed, store, without_lengths
 from tests.gpu.work import all_at_once, as_bytes, assert_same_bytes, on_device, problem, train
 
 pytestmark = pytest.mark.gpu
@@ -221,10 +221,14 @@ def test_what_is_kept_to_come_again_is_counted_and_goes_with_the_plans(
     v2.clear_plans()
     gc.collect()
     before = pool.used_bytes()
-    results = [train(spec, data, how) for data in given]
-    del results
-    train(spec, given[0], how)
-    assert pool.used_bytes() > before
+    for data in given:
+        train(spec, data, how)
+    (slot,) = store()._slots
+    sets = [one for recycled in slot._recycled.values() for one in recycled._sets]
+    assert len(sets) == 2  # one forward, one backward
+    arrays = [array for one in sets for array in one.results.arrays if array is not None]
+    assert slot.bytes > sum(array.nbytes for array in [*arrays, *slot._arrays.values()])
+    del slot, sets, arrays
     v2.clear_plans()
     gc.collect()
     assert pool.used_bytes() == before

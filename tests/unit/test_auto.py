@@ -362,6 +362,7 @@ class Memory:
 def make_slot(store: Store, session: Any) -> Slot:
     home: list[Slot] = []
     owner = Owner()
+    owner.store = store
     slot = Slot(None, session, home, owner)  # type: ignore[arg-type]
     owners.append(owner)
     home.append(slot)
@@ -370,6 +371,8 @@ def make_slot(store: Store, session: Any) -> Slot:
 
 class Owner:
     """A plan's replays."""
+
+    store: Store
 
 
 owners: list[Owner] = []
@@ -445,6 +448,21 @@ def test_a_store_that_is_cleared_has_given_everything_back(now: list[float]) -> 
     assert store.bytes == 0
 
 
+def test_a_slot_that_was_let_go_keeps_no_results(now: list[float]) -> None:
+    store = Store()
+    slot, orphan = (make_slot(store, Memory(8000)) for _ in range(2))
+    assert slot._admit(600)
+    assert not slot._admit(600)
+    assert store.bytes == 600
+    slot.leased = True
+    store.clear()
+    assert not slot._admit(100)
+    assert store.bytes == 0
+    owners.clear()
+    gc.collect()
+    assert not orphan._admit(100)
+
+
 def test_scratch_that_is_large_enough_serves_another_call_and_stays_where_it_is(
     now: list[float],
 ) -> None:
@@ -468,14 +486,14 @@ HERE, THERE = ((1,), (2,)), ((3,), (4,))
 
 def test_a_place_is_recorded_once_all_arrays_have_stayed_there() -> None:
     places = Places()
-    assert [places.comes_back(HERE) for _ in range(12)] == [False] * 8 + [True] + [False] * 3
+    assert [places.come_back(HERE) for _ in range(12)] == [False] * 8 + [True] * 4
 
 
 def test_places_that_take_turns_are_both_recorded() -> None:
     places = Places()
     for _ in range(20):
         for where in (HERE, THERE):
-            if where not in places.bound and places.comes_back(where):
+            if where not in places.bound and places.come_back(where):
                 places.bind(where, where)  # type: ignore[arg-type]
     assert places.bound == {HERE: HERE, THERE: THERE}
 
@@ -485,7 +503,7 @@ def test_a_place_that_is_left_for_good_is_followed_a_few_times() -> None:
     for number in range(10):
         where = ((number,), ())
         for _ in range(20):
-            if where not in places.bound and places.comes_back(where):
+            if where not in places.bound and places.come_back(where):
                 recorded.append(number)
                 places.bind(where, where)  # type: ignore[arg-type]
     assert recorded == [0, 1, 2]
@@ -494,10 +512,10 @@ def test_a_place_that_is_left_for_good_is_followed_a_few_times() -> None:
 
 def test_arrays_that_are_elsewhere_each_time_are_never_recorded_in_place() -> None:
     places = Places()
-    assert not any(places.comes_back(((number % 7,), ())) for number in range(200))
+    assert not any(places.come_back(((number % 7,), ())) for number in range(200))
 
 
 def test_a_place_that_cannot_be_recorded_is_given_up() -> None:
     places = Places()
     places.give_up()
-    assert not any(places.comes_back(HERE) for _ in range(20))
+    assert not any(places.come_back(HERE) for _ in range(20))

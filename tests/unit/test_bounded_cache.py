@@ -82,6 +82,42 @@ def test_one_entry_can_be_discarded_and_a_key_that_is_not_there_too() -> None:
     assert cache.entries() == ("b",)
 
 
+def test_who_asks_again_and_again_finds_an_entry_by_its_place() -> None:
+    cache: BoundedCache[str] = BoundedCache(2)
+    kept, made = cache.keep("a", lambda: "a")
+    assert (kept.use(), made) == ("a", "a")
+    assert cache.keep("a", never) == (kept, "a")
+    cache.get("b", lambda: "b")
+    kept.use()  # so that it was used last
+    cache.get("c", lambda: "c")
+    assert cache.entries() == ("a", "c")
+
+
+@pytest.mark.parametrize("end", ["evict", "discard", "clear"])
+def test_a_place_keeps_nothing_that_the_cache_has_let_go(end: str) -> None:
+    cache: BoundedCache[Thing] = BoundedCache(1)
+    kept, made = cache.keep("a", Thing)
+    gone = weakref.ref(made)
+    del made
+    if end == "evict":
+        cache.get("b", Thing)
+    elif end == "discard":
+        cache.discard("a")
+    else:
+        cache.clear()
+    gc.collect()
+    assert kept.use() is None
+    assert gone() is None
+    assert cache.keep("a", Thing)[0] is not kept
+
+
+def test_nothing_cannot_be_kept() -> None:
+    cache: BoundedCache[None] = BoundedCache(1)
+    with pytest.raises(TypeError, match="None"):
+        cache.get("a", lambda: None)
+    assert cache.entries() == ()
+
+
 # --- weights ---------------------------------------------------------------------------------
 
 

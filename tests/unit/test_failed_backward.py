@@ -157,10 +157,10 @@ def test_results_for_which_there_is_no_memory_leave_the_forward_as_it_was(
 
 
 def attempt(call: Callable[[], Any]) -> Any:
-    """What it gives, or the TapeError that it raises."""
+    """What it gives, or the TapeError or MemoryError that it raises."""
     try:
         return call()
-    except TapeError as error:
+    except (TapeError, MemoryError) as error:
         return error
 
 
@@ -213,6 +213,62 @@ def test_of_threads_that_race_for_the_weights_exactly_one_is_served(engine: Engi
         results = all_at_once(lambda out=out: v2.rnn_backward_weights(out), 4)
         assert np.array_equal(engine.get(only_success(results)), wanted)
         assert out.reserve_bytes == 0
+
+
+@pytest.mark.usefixtures("switching")
+def test_a_thread_without_memory_does_not_spend_the_forward_for_another(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, given = wanted_dw(engine), given_gradients(engine)
+    poor = threading.local()
+    original = engine_class(training_forward(engine)).results
+
+    def results(*args: Any, **options: Any) -> Any:
+        if getattr(poor, "yes", False):
+            raise MemoryError("planted") from OSError("the driver says why")
+        return original(*args, **options)
+
+    monkeypatch.setattr(engine_class(training_forward(engine)), "results", results)
+    for _ in range(30):
+        out = training_forward(engine)
+        over = threading.Event()
+
+        def try_in_vain(out: v2.RNNOutput = out, over: threading.Event = over) -> None:
+            poor.yes = True
+            while not over.is_set():
+                failed = attempt(lambda: v2.rnn_backward(out, *given))
+                assert isinstance(failed, TapeError) or isinstance(failed.__cause__, OSError)
+
+        with ThreadPoolExecutor(1) as pool:
+            trying = pool.submit(try_in_vain)
+            try:
+                got: Any = None
+                while got is None:
+                    served = attempt(lambda out=out: v2.rnn_backward_data(out, *given))
+                    if not isinstance(served, TapeError):
+                        got = v2.rnn_backward_weights(out)
+                    else:
+                        assert "another thread" in str(served)
+            finally:
+                over.set()
+            trying.result(SOON)
+        assert np.array_equal(engine.get(got), wanted)
+
+
+def test_what_interrupts_the_making_of_results_leaves_the_forward_as_it_was(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    out = training_forward(engine)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_class(out), "results", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            v2.rnn_backward(out, *given_gradients(engine))
+    assert out.can_backward
+    dw = v2.rnn_backward(out, *given_gradients(engine)).dw
+    assert np.array_equal(engine.get(dw), wanted_dw(engine))
 
 
 @pytest.mark.parametrize("stage", ["data", "weights"])

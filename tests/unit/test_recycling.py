@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import sys
+import threading
+import time
 import types
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -30,6 +34,9 @@ class Memory:
     def __init__(self) -> None:
         self.ptr = next(self.places)
 
+    def free(self) -> None:
+        self.ptr = 0
+
 
 class Pointer:
     """``cupy.cuda.MemoryPointer``."""
@@ -41,45 +48,54 @@ class Pointer:
     def __add__(self, offset: int) -> Pointer:
         return Pointer(self.mem, self.ptr - self.mem.ptr + offset)
 
+    def __iadd__(self, offset: int) -> Pointer:
+        self.ptr += offset
+        return self
+
 
 class Ndarray:
     """``cupy.ndarray``."""
 
+    # As CuPy's, attributes are looked up without running anything of Python's.
+    __slots__ = ("__weakref__", "data", "dtype", "shape")
+
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, data: Pointer) -> None:
-        self._kept = shape, dtype, data
+        self.shape = shape
+        self.dtype = dtype
+        self.data = data
 
-    __slots__ = ("__dict__", "__weakref__", "_kept", "_shape")
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return getattr(self, "_shape", self._kept[0])
+class Other(Ndarray):
+    """A class of the caller's, of which an array can become one."""
 
-    @shape.setter
-    def shape(self, shape: tuple[int, ...]) -> None:
-        self._shape = shape
+    __slots__ = ()
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self._kept[1]
 
-    @property
-    def data(self) -> Pointer:
-        return self._kept[2]
+class Pool:
+    """``cupy.cuda.MemoryPool``."""
+
+    def __init__(self) -> None:
+        self.allocations = 0
+
+    def malloc(self, size: int) -> Pointer:
+        self.allocations += 1
+        return Pointer(Memory(), 0)
 
 
 class Cupy:
     """What is asked of CuPy."""
 
-    ndarray = Ndarray
+    ndarray: type = Ndarray
 
     def __init__(self) -> None:
-        self.allocator = object()
-        self.allocations = 0
-        self.cuda = types.SimpleNamespace(get_allocator=lambda: self.allocator, alloc=self._alloc)
+        self.pool = Pool()
+        self.cuda = types.SimpleNamespace(
+            get_allocator=lambda: self.pool.malloc, alloc=lambda size: self.pool.malloc(size)
+        )
 
-    def _alloc(self, size: int) -> Pointer:
-        self.allocations += 1
-        return Pointer(Memory(), 0)
+    @property
+    def allocations(self) -> int:
+        return self.pool.allocations
 
 
 def always(size: int) -> bool:
@@ -162,31 +178,76 @@ def test_results_are_not_handed_out_while_anybody_has(kept: str, ask: Any) -> No
     assert before in [places(ask()) for _ in range(2)]
 
 
-def test_an_array_that_was_changed_is_not_handed_out(ask: Any) -> None:
-    first = ask()
-    before = places(first)
-    first[0].shape = (16,)
-    del first
-    assert places(ask()) != before
+def reshape(arrays: list[Any]) -> None:
+    arrays[0].shape = (16,)
 
 
-def test_an_array_that_was_given_an_attribute_is_not_handed_out(ask: Any) -> None:
+def of_another_class(arrays: list[Any]) -> None:
+    arrays[0].__class__ = Other
+
+
+def move_pointer(arrays: list[Any]) -> None:
+    pointer = arrays[0].data
+    pointer += 128
+
+
+def free_memory(arrays: list[Any]) -> None:
+    arrays[0].data.mem.free()
+
+
+@pytest.mark.parametrize("change", [reshape, of_another_class, move_pointer, free_memory])
+def test_results_that_were_changed_are_not_handed_out(change: Any, ask: Any) -> None:
     first = ask()
-    before = places(first)
-    first[0].name = "mine"
+    change(first)
     del first
-    assert places(ask()) != before
+    for _ in range(5):
+        results = ask()
+        assert [None if one is None else one.shape for one in results] == list(SHAPES)
+        assert all(type(one) is Ndarray for one in results if one is not None)
+        assert all(one.data.ptr >= one.data.mem.ptr > 0 for one in results if one is not None)
+        assert all(one.data.ptr % 512 == 0 for one in results if one is not None)
+
+
+def test_arrays_that_can_be_given_attributes_are_not_kept() -> None:
+    class Open(Ndarray):
+        pass
+
+    xp = Cupy()
+    xp.ndarray = Open
+    ask = caller(xp=xp)
+    ask()[0].name = "mine"
+    assert not hasattr(ask()[0], "name")
 
 
 def test_memory_comes_from_the_allocator_that_is_in_force() -> None:
     xp = Cupy()
     ask = caller(xp=xp)
     before = places(ask())
-    xp.allocator, mine = object(), xp.allocator
-    other = places(ask())
-    assert other != before
-    xp.allocator = mine
-    assert places(ask()) == before
+    xp.pool, mine = Pool(), xp.pool
+    assert places(ask()) != before
+    assert xp.pool.allocations == 2
+    xp.pool = mine
+    assert places(ask()) != before  # which was let go
+
+
+def test_who_allocates_is_not_kept() -> None:
+    xp = Cupy()
+    ask = caller(xp=xp)
+    ask()
+    pool = weakref.ref(xp.pool)
+    xp.pool = Pool()
+    gc.collect()
+    assert pool() is None
+
+
+def test_a_function_may_be_what_allocates() -> None:
+    xp = Cupy()
+    malloc = xp.pool.malloc
+    xp.cuda.get_allocator = lambda: len  # of a module
+    xp.cuda.alloc = lambda size: malloc(size)
+    ask = caller(xp=xp)
+    first = places(ask())
+    assert places(ask()) == first
 
 
 def test_two_sets_take_turns_where_the_last_results_are_still_had() -> None:
@@ -208,9 +269,9 @@ def test_who_keeps_everything_is_not_looked_for_in_every_call(
     looked = []
     original = recycling._Set.is_free
 
-    def is_free(self: Any, allocator: object) -> bool:
+    def is_free(self: Any) -> bool:
         looked.append(self)
-        return original(self, allocator)
+        return original(self)
 
     monkeypatch.setattr(recycling._Set, "is_free", is_free)
     ask, kept = caller(), []
@@ -228,8 +289,20 @@ def test_nothing_is_kept_that_may_not_be() -> None:
     ask = caller(admit=lambda size: bool(asked.append(size)), xp=xp)
     for _ in range(5):
         ask()
-    assert asked == [5120]
+    assert asked == [5120] * 5
     assert xp.allocations == 5 * 2
+
+
+def test_where_there_is_no_room_for_a_second_set_the_first_still_comes_again() -> None:
+    answers = [True]
+    xp = Cupy()
+    ask = caller(admit=lambda size: bool(answers) and answers.pop(), xp=xp)
+    kept = ask()
+    ask()
+    first = places(ask())
+    for _ in range(50):
+        assert places(ask()) == first
+    assert places(kept) != first
 
 
 def test_what_is_kept_is_asked_for_once_each() -> None:
@@ -287,3 +360,47 @@ def test_an_allocator_that_puts_results_where_graphs_cannot_write_is_told() -> N
     xp = Cupy()
     xp.cuda.alloc = lambda size: Pointer(Memory(), 4)
     assert Recycled(xp, SHAPES, KIND).results(SHAPES, always) is None
+
+
+def test_a_weak_reference_that_is_used_while_one_looks_gets_nothing_that_others_get() -> None:
+    """The other thread turns a weak reference into a strong one again and again."""
+    recycled: Any = Recycled(Cupy(), SHAPES, KIND)  # type: ignore[arg-type]
+    references: list[Any] = []
+    had: list[Any] = [None]
+    over = threading.Event()
+
+    def use_references() -> None:
+        while not over.is_set():
+            with contextlib.suppress(IndexError):
+                reference = references.pop()
+                array = reference()
+                del reference
+                had[0] = array
+                time.sleep(0)
+                had[0] = array = None
+
+    def share() -> int:
+        shared, end = 0, time.monotonic() + 1.5
+        while time.monotonic() < end:
+            recycled._pause = recycled._misses = 0
+            (array, *_), _ = recycled.results(SHAPES, always)
+            references.append(weakref.ref(array))
+            array = None
+            (array, *_), _ = recycled.results(SHAPES, always)
+            other = had[0]
+            shared += other is not None and other is array
+            array = other = None
+            references.clear()
+        return shared
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-7)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            using = pool.submit(use_references)
+            shared = share()
+            over.set()
+            using.result()
+    finally:
+        sys.setswitchinterval(before)
+    assert shared == 0

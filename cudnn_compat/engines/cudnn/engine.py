@@ -329,7 +329,8 @@ class CudnnEngine(PlainOperations):
             if found is not None:
                 return found
         given = (w, x, hx, cx, y, reserve, dy, dhy, dcy)
-        return fresh_gradients(self, plan, sequences, shapes, *given)
+        with Session(plan.index):
+            return fresh_gradients(self, plan, sequences, shapes, *given)
 
     def _make(
         self, spec: RNNSpec, sequences: Sequences, training: bool, device: str

@@ -144,7 +144,6 @@ class CudnnPlan(ShapedPlan):
     Args:
         geometries: where the descriptions of unequal lengths are kept.
         replays: its calls as graphs; None where it runs plainly.
-
     """
 
     ready = settled = True
@@ -188,17 +187,18 @@ class CudnnPlan(ShapedPlan):
 
     def workspace_bytes(self, sequences: Sequences) -> int:
         """Bytes of scratch that a call takes."""
-        if not sequences.total:
-            return 0
-        with Session(self.index) as session:
-            return self.geometry(session, sequences).workspace
+        return self._bytes(sequences).workspace if sequences.total else 0
 
     def reserve_bytes(self, sequences: Sequences) -> int:
         """Bytes of the flat reserve; 0 in inference, and where there is nothing to compute."""
-        if not self.training or not sequences.total:
-            return 0
+        return self._bytes(sequences).reserve if self.training and sequences.total else 0
+
+    def _bytes(self, sequences: Sequences) -> Geometry:
+        """What knows how much memory a call takes."""
+        if self._equal is not None:
+            return self._equal
         with Session(self.index) as session:
-            return self.geometry(session, sequences).reserve
+            return self.geometry(session, sequences)
 
     def geometry(self, session: Session, sequences: Sequences) -> Geometry:
         """The description of these lengths, from the last few or made now."""

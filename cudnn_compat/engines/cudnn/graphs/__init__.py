@@ -2,8 +2,8 @@
 
 STANDARD launches some kernels for each step, so that its time is the host's; a graph launches them
 all at once. ``stages`` names the calls, ``replays`` decides, ``again`` is the short way to what has
-been decided, ``slots`` keeps memory, ``recording`` captures and launches, ``copies`` brings arrays
-in and out, ``driver`` is what CuPy lacks.
+been decided, ``slots`` keeps memory, ``recycling`` results that may come again, ``recording``
+captures and launches, ``copies`` brings arrays in and out, ``driver`` is what CuPy lacks.
 """
 
 from cudnn_compat.engines.cudnn.graphs.again import Again

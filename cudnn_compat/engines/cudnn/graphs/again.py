@@ -9,14 +9,16 @@ the host's time is what they are for.
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from cudnn_compat.arrays import Array
-from cudnn_compat.engines.cudnn.device import contiguity
+from cudnn_compat.engines.cudnn.device import contiguity, is_captured
 from cudnn_compat.engines.cudnn.graphs.recording import Recording
 from cudnn_compat.engines.cudnn.graphs.replays import Replays
 from cudnn_compat.engines.cudnn.graphs.slots import Lease, Slot
@@ -65,7 +67,7 @@ class Again:
     ) -> None:
         self._device_now = xp.cuda.runtime.getDevice
         self._stream_now = xp.cuda.get_current_stream
-        self._is_capturing = xp.cuda.runtime.streamIsCapturing
+        self._captured = functools.partial(is_captured, xp)
         self._contiguous = contiguity(xp)
         self._replays = replays
         self._store = replays.store
@@ -99,10 +101,7 @@ class Again:
             return None
         if not ((hx is None or contiguous(hx)) and (cx is None or contiguous(cx))):
             return None
-        try:
-            if self._is_capturing(stream):
-                return None
-        except Exception:  # see is_captured
+        if self._captured(stream):
             return None
         present = (hx is None, cx is None, shapes[2] is None)
         key = self._keys.get(present)
@@ -143,7 +142,11 @@ class Again:
         dhy: Array | None,
         dcy: Array | None,
     ) -> Gradients | None:
-        """Both passes backward of a forward that went this way; None: not that way."""
+        """Both passes backward of a forward that went this way; None: not that way.
+
+        Raises:
+            NotBegun: there was no memory for the results.
+        """
         if type(reserve) is not Lease or dy is None:
             return None
         slot, looks_back = reserve.slot, self._looks_back
@@ -169,28 +172,21 @@ class Again:
             return None
         if not ((dhy is None or contiguous(dhy)) and (dcy is None or contiguous(dcy))):
             return None
-        try:
-            if self._is_capturing(stream):
-                return None
-        except Exception:  # see is_captured
+        if self._captured(stream):
             return None
         present = (hx is None, cx is None, dhy is None, dcy is None, shapes[2] is None)
         key = self._keys.get(present)
         if key is None:  # as above
             results = (1, 1, 0 if shapes[2] is None else 1, 1, 1)
             key = self._keys[present] = key_of(BACKWARD, self._replays.own, given, results)
-        recording = slot.find(key)
-        if recording is None:
+        found = self._take((slot,), key, slot.reserve)
+        if found is None:
             return None
-        with self._store.lock:
-            if slot.busy:
-                return None
-            slot.busy = True
-            slot.used = time.monotonic()
+        _, recording = found
         try:
             try:
                 made = slot.results("backward", shapes, self._kind)
-            except Exception as error:
+            except BaseException as error:
                 raise NotBegun from error
             if made is None:
                 return None
@@ -260,10 +256,7 @@ class Again:
             return False
         given, wanted = addresses(reads), addresses(writes)
         key = key_of(stage, self._replays.own, given, wanted)
-        if reserve is None:
-            found = self._take(slots, key)
-        else:
-            found = self._take_lent(slots, reserve.data.ptr, key)
+        found = self._take(slots, key, 0 if reserve is None else reserve.data.ptr)
         if found is None:
             return False
         slot, recording = found
@@ -273,34 +266,18 @@ class Again:
             slot.busy = False
         return True
 
-    def _captured(self, stream: int) -> bool:
-        try:
-            return bool(self._is_capturing(stream))
-        except Exception:  # see is_captured
-            return True
-
-    def _take(self, slots: list[Slot], key: Key) -> tuple[Slot, Recording] | None:
-        """An idle slot, which is busy then, and what is recorded on it."""
+    def _take(
+        self, slots: Iterable[Slot], key: Key, reserve: int = 0
+    ) -> tuple[Slot, Recording] | None:
+        """The slot whose reserve is there, or an idle one, busy then; and what it has recorded."""
         with self._store.lock:
             for slot in slots:
-                if not (slot.busy or slot.leased):
-                    recording = slot.find(key)
-                    if recording is None:
-                        return None
-                    slot.busy = True
-                    slot.used = time.monotonic()
-                    return slot, recording
-        return None
-
-    def _take_lent(self, slots: list[Slot], place: int, key: Key) -> tuple[Slot, Recording] | None:
-        """The slot whose reserve is at ``place``, busy then, and what is recorded on it."""
-        with self._store.lock:
-            for slot in slots:
-                if slot.reserve == place and slot.leased and not slot.busy:
-                    recording = slot.find(key)
-                    if recording is None:
-                        return None
-                    slot.busy = True
-                    slot.used = time.monotonic()
-                    return slot, recording
+                if slot.busy or (slot.reserve != reserve if reserve else slot.leased):
+                    continue
+                recording = slot.find(key)
+                if recording is None:
+                    return None
+                slot.busy = True
+                slot.used = time.monotonic()
+                return slot, recording
         return None

@@ -81,21 +81,20 @@ class Places:
         self._seen: dict[Place, int] = {}
         self._tries = 0
 
-    def comes_back(self, place: Place) -> bool:
+    def come_back(self, place: Place) -> bool:
         """Note where the arrays are; whether it is now worth while to record that place."""
         if self._tries >= _TRIES:
             return False
         again = self._seen.pop(place, 0) + 1
-        if again > _AGAIN:
-            self._tries += 1
-            return True
         self._seen[place] = again
         if len(self._seen) > _SEEN:
             del self._seen[next(iter(self._seen))]
-        return False
+        return again > _AGAIN
 
     def bind(self, place: Place, recording: Recording) -> None:
         """Keep what was recorded on a place."""
+        self._tries += 1
+        self._seen.pop(place, None)
         self.bound[place] = recording
         if len(self.bound) > _BOUND:
             del self.bound[next(iter(self.bound))]

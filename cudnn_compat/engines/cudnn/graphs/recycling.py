@@ -2,19 +2,22 @@
 
 Making an array of CuPy's takes the host a microsecond and its memory another, which is most of a
 short call. CPython counts who has an object: where only this module has the arrays of an earlier
-call, and their memory, nobody can tell them from new ones; and CuPy's pool would give that memory
-out again just so, on the same stream. (CPython's ``zip`` does the same with its tuples.)
+call, and their memory, they are as good as new ones; and CuPy's pool would give that memory out
+again just so, on the same stream. (CPython's ``zip`` does the same with its tuples.) Only a weak
+reference can tell: it lives on with the array until other results take its place.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import math
 import operator
 import sys
+import weakref
 from collections.abc import Callable
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import getweakrefcount
 
 import numpy as np
@@ -39,7 +42,8 @@ _MISSES: Final = 8
 _PAUSE: Final = 256
 """… so many do not look: their caller keeps what he is given."""
 
-_shape = operator.attrgetter("shape")
+_look = operator.attrgetter("shape", "__class__")
+_place = operator.attrgetter("ptr")
 _count = sys.getrefcount
 _ONE: Final = next(map(_count, (object(),)))
 """What is counted, as it is counted here, of an object that one tuple has."""
@@ -67,41 +71,46 @@ class _Set:
         results: what is handed out.
     """
 
-    __slots__ = ("_allocator", "_alone", "_attributes", "_made", "_shapes", "_watched", "results")
+    __slots__ = ("_as_made", "_made", "_memories", "_pointers", "_unshared", "_watched", "results")
 
-    def __init__(self, results: Results, allocator: object) -> None:
+    def __init__(self, results: Results) -> None:
         made = tuple([array for array in results.arrays if array is not None])
         pointers = tuple([array.data for array in made])
         shared = collections.Counter(id(pointer.mem) for pointer in pointers)
         memories = {id(pointer.mem): pointer.mem for pointer in pointers}
-        attributes = [getattr(array, "__dict__", None) for array in made]
         self.results = results
-        self._allocator = allocator
         self._made = made
-        self._shapes = list(map(_shape, made))
-        self._attributes = tuple([one for one in attributes if one is not None])
-        self._watched = (*made, *pointers, *memories.values())
-        # Arrays are had by three tuples of this object; pointers by one, and by their arrays;
-        # memory by one, and by its pointers.
-        self._alone = [_ONE + 2] * len(made) + [_ONE + 1] * len(made)
-        self._alone += [_ONE + shared[key] for key in memories]
+        self._pointers = pointers
+        self._memories = tuple(memories.values())
+        self._watched = (*made, *pointers, *self._memories)
+        # What is counted where nobody else has them. Here three tuples have an array, and two a
+        # pointer, which its array has too; two have memory, which its pointers have too. Then no
+        # array has weak references.
+        self._unshared = [_ONE + 2] * (2 * len(made))
+        self._unshared += [_ONE + 1 + shared[key] for key in memories]
+        self._unshared += [0] * len(made)
+        self._as_made = self._state()
 
-    def is_free(self, allocator: object) -> bool:
-        """Whether nobody else has them, and who got them could not tell them from new ones."""
-        return (
-            list(map(_count, self._watched)) == self._alone
-            and allocator is self._allocator
-            and list(map(_shape, self._made)) == self._shapes
-            and not any(self._attributes)
-            and not any(map(getweakrefcount, self._made))
-        )
+    def _state(self) -> list[Any]:
+        """What who has an array can change of it, and leaves changed behind."""
+        places = itertools.chain(map(_place, self._pointers), map(_place, self._memories))
+        return [*map(_look, self._made), *places]
+
+    def is_free(self) -> bool:
+        """Whether nobody else has them, and they are as they were made."""
+        # In one call, in which no other thread runs: who has a weak reference can count as nobody,
+        # and as one who has an array, and make one of the other in between.
+        counts = itertools.chain(map(_count, self._watched), map(getweakrefcount, self._made))
+        return list(counts) == self._unshared and self._state() == self._as_made
 
 
 class Recycled:
     """The last results of one kind of call on one stream. One thread asks at a time.
 
     Args:
+        xp: the module ``cupy``.
         shapes: of the results; None for one that there is not.
+        kind: their dtype.
     """
 
     def __init__(self, xp: ModuleType, shapes: Shapes, kind: np.dtype) -> None:
@@ -113,7 +122,10 @@ class Recycled:
         self._bytes = sum(-(-max(size, 1) // POOL_UNIT) * POOL_UNIT for size in sizes)
         self._wanted = self._bytes <= _MOST_BYTES and _counts_say_who_has_an_object()
         self._sets: list[_Set] = []
+        self._admitted = 0
+        self._source: Callable[[], Any] = _nobody
         self._misses = 0
+        self._pause = 0
 
     def results(self, shapes: Shapes, admit: Callable[[int], bool]) -> Results | None:
         """Results on the current device: such that nobody has any more, else fresh ones.
@@ -126,27 +138,36 @@ class Recycled:
         """
         if not self._wanted or (shapes is not self._shapes and shapes != self._shapes):
             return _fresh(self._xp, shapes, self._kind)
-        if self._misses >= _MISSES:
-            self._misses = 0 if self._misses >= _MISSES + _PAUSE else self._misses + 1
+        if self._pause:
+            self._pause -= 1
             return _fresh(self._xp, shapes, self._kind)
         allocator = self._allocator_now()
+        # Its pool, so to speak, which is not kept: whoever made it may want it to end.
+        source = getattr(allocator, "__self__", allocator)
+        if source is not self._source():
+            self._sets.clear()
+            self._source = _weakly(source)
         for one in self._sets:
-            if one.is_free(allocator):
+            if one.is_free():
                 self._misses = 0
                 return one.results
         self._misses += 1
+        if self._misses == _MISSES:
+            self._misses, self._pause = 0, _PAUSE
         results = _fresh(self._xp, shapes, self._kind)
-        if results is not None:
-            self._keep(_Set(results, allocator), admit)
+        if results is not None and not any(hasattr(a, "__dict__") for a in results.arrays):
+            self._keep(_Set(results), admit)
         return results
 
     def _keep(self, one: _Set, admit: Callable[[int], bool]) -> None:
-        """In the place of those that have been there longest."""
-        if len(self._sets) >= _SETS:
-            self._sets.pop(0)
-        elif not admit(self._bytes):
-            self._wanted = False
-            return
+        """With the others, or in the place of those that have been there longest."""
+        if len(self._sets) == self._admitted:
+            if self._admitted < _SETS and admit(self._bytes):
+                self._admitted += 1
+            elif self._sets:
+                self._sets.pop(0)
+            else:
+                return
         self._sets.append(one)
 
 
@@ -154,3 +175,14 @@ def _fresh(xp: ModuleType, shapes: Shapes, kind: np.dtype) -> Results | None:
     arrays = tuple(fresh(xp, shapes, kind))
     places = addresses(arrays)
     return None if any(place % ALIGNMENT for place in places) else Results(arrays, places)
+
+
+def _nobody() -> None:
+    """A reference to nothing that allocates."""
+
+
+def _weakly(source: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(source)
+    except TypeError:
+        return lambda: source

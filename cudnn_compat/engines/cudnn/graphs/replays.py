@@ -138,7 +138,7 @@ class Replays:
             return
         recording.launch(slot.stream.cupy.ptr, _but_held(slot, stage, given), wanted)
         _hold(slot, stage, given, wanted)
-        if recording.places.comes_back(place) and slot.recorder.lock.acquire(blocking=False):
+        if recording.places.come_back(place) and slot.recorder.lock.acquire(blocking=False):
             try:
                 self._bind(slot, recording, place)
             except Exception:  # the graph that copies serves as well
@@ -219,6 +219,8 @@ class Replays:
     def _grow(self, session: Session, slot: Slot, sizes: dict[str, int]) -> bool:
         more = slot.missing(sizes)
         if more:
+            if slot not in slot.home:  # let go of in the meantime
+                return False
             if not self.store.admit(slot, more):
                 return False
             try:

@@ -116,6 +116,10 @@ class Slot:
             recycled = self._recycled[stage] = Recycled(self.xp, shapes, kind)
         return recycled.results(shapes, self._admit)
 
+    def forget_results(self) -> None:
+        """Let go of those that could come again: they are counted no more."""
+        self._recycled = {}
+
     def _admit(self, size: int) -> bool:
         """Whether it may take so many bytes more."""
         owner = self.owner()
@@ -276,6 +280,7 @@ class Store:
             del self._slots[slot]
             self._bytes[slot.device] -= slot.bytes
             slot.bytes = 0
+            slot.forget_results()
         if slot in slot.home:
             slot.home.remove(slot)
 
