@@ -14,7 +14,6 @@ import itertools
 import math
 import operator
 import sys
-import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -123,7 +122,7 @@ class Recycled:
         self._wanted = self._bytes <= _MOST_BYTES and _counts_say_who_has_an_object()
         self._sets: list[_Set] = []
         self._admitted = 0
-        self._source: Callable[[], Any] = _nobody
+        self._source = 0
         self._misses = 0
         self._pause = 0
 
@@ -142,11 +141,12 @@ class Recycled:
             self._pause -= 1
             return _fresh(self._xp, shapes, self._kind)
         allocator = self._allocator_now()
-        # Its pool, so to speak, which is not kept: whoever made it may want it to end.
-        source = getattr(allocator, "__self__", allocator)
-        if source is not self._source():
+        # Which pool, by its number: it is not kept, as whoever made it may want it to end. (That
+        # another gets the number would do no harm: what is here is whole, but not of that pool.)
+        source = id(getattr(allocator, "__self__", allocator))
+        if source != self._source:
             self._sets.clear()
-            self._source = _weakly(source)
+            self._source = source
         for one in self._sets:
             if one.is_free():
                 self._misses = 0
@@ -175,14 +175,3 @@ def _fresh(xp: ModuleType, shapes: Shapes, kind: np.dtype) -> Results | None:
     arrays = tuple(fresh(xp, shapes, kind))
     places = addresses(arrays)
     return None if any(place % ALIGNMENT for place in places) else Results(arrays, places)
-
-
-def _nobody() -> None:
-    """A reference to nothing that allocates."""
-
-
-def _weakly(source: Any) -> Callable[[], Any]:
-    try:
-        return weakref.ref(source)
-    except TypeError:
-        return lambda: source
