@@ -71,6 +71,7 @@ class Part:
         script: the script that writes its result with ``--json``; None: the part is tests.
         arguments: for the script, or for pytest.
         keeps_logs: whether the script has logs of its own.
+        spare: seconds before the limit at which the script itself is to begin nothing more.
         needs: says why it cannot be run here, which is no failure; None where it can.
     """
 
@@ -81,12 +82,15 @@ class Part:
     script: str | None = None
     arguments: tuple[str, ...] = ()
     keeps_logs: bool = False
+    spare: float | None = None
     needs: Callable[[], str | None] | None = None
 
-    def command(self, setting: Setting, result: Path) -> list[str]:
-        """What is run; its result goes to ``result``."""
+    def command(self, setting: Setting, result: Path, limit: float) -> list[str]:
+        """What is run, for so many seconds at most; its result goes to ``result``."""
         if self.script is not None:
             more = ["--logs", str(setting.logs / self.name)] if self.keeps_logs else []
+            if self.spare is not None:
+                more += ["--budget", str(round(max(limit - self.spare, 1)))]
             return [sys.executable, self.script, *self.arguments, "--json", str(result), *more]
         command = [sys.executable, "-m", "pytest", f"--junit-xml={result}", *ONLY_TESTS]
         if setting.pytest:
@@ -133,19 +137,20 @@ PARTS = (
         needs=no_sources,
     ),
     Part(
-        "bench",
-        "against PyTorch and the library's own calls",
-        330,
-        alone=True,
-        script="scripts/gpu_bench.py",
-        arguments=("--budget", "280"),
-    ),
-    Part(
         "dialect",
         "old calls against the old stack",
         90,
         alone=True,
         script="benchmarks/cupy_dialect.py",
+    ),
+    Part("memory", "the tests of memory", 120, alone=True, arguments=(MEMORY_TESTS,)),
+    Part(
+        "bench",
+        "against PyTorch and the library's own calls",
+        480,
+        alone=True,
+        script="scripts/gpu_bench.py",
+        spare=40,
     ),
     Part(
         "chainer_train",
@@ -156,7 +161,6 @@ PARTS = (
         needs=no_chainer,
     ),
     Part("soak", "ten thousand training steps", 160, alone=True, script="scripts/gpu_soak.py"),
-    Part("memory", "the tests of memory", 120, alone=True, arguments=(MEMORY_TESTS,)),
 )
 
 
@@ -188,7 +192,7 @@ def _run(part: Part, setting: Setting) -> dict[str, Any]:
     suffix = ".xml" if part.script is None else ".json"
     result, log = setting.logs / f"{part.name}{suffix}", setting.logs / f"{part.name}.log"
     result.unlink(missing_ok=True)
-    command = part.command(setting, result)
+    command = part.command(setting, result, limit)
     start = time.monotonic()
     status = run_limited(command, output=log, limit=limit, env=_environment(), cwd=ROOT)
     found["command"] = " ".join(_shown(command))

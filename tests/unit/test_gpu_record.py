@@ -224,7 +224,7 @@ def test_an_unknown_part_is_refused(gpu_record: ModuleType) -> None:
     with pytest.raises(SystemExit):
         gpu_record.parse(["--parts", "tests,gold"])
     chosen = gpu_record.parse(["--without", "bench,soak,chainer"]).parts
-    names = ["tests", "golden", "matrix", "sanitizer", "dialect", "chainer_train", "memory"]
+    names = ["tests", "golden", "matrix", "sanitizer", "dialect", "memory", "chainer_train"]
     assert [each.name for each in chosen] == names
 
 
@@ -233,10 +233,18 @@ def test_what_measures_time_or_memory_runs_alone_and_after_the_others(
 ) -> None:
     parts = gpu_record.parse([]).parts
     together = ["tests", "golden", "matrix", "sanitizer", "chainer"]
-    alone = ["bench", "dialect", "chainer_train", "soak", "memory"]
+    alone = ["dialect", "memory", "bench", "chainer_train", "soak"]
     assert [each.name for each in parts if not each.alone] == together
     assert [each.name for each in parts if each.alone] == alone
     assert [each.name for each in parts] == together + alone
+
+
+def test_the_benchmark_is_told_to_end_before_its_time_is_over(gpu_record: ModuleType) -> None:
+    (bench,) = gpu_record.parse(["--parts", "bench"]).parts
+    setting = gpu_record.Setting(Path())
+    for limit, budget in ((480, "440"), (100, "60"), (20, "1")):
+        command = bench.command(setting, Path("result.json"), limit)
+        assert command[command.index("--budget") + 1] == budget
 
 
 def test_the_page_names_the_parts_that_had_no_time(
