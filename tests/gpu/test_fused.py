@@ -148,7 +148,11 @@ def test_batches_of_few_and_of_many_sequences_are_right(cupy: Any, batch: int) -
 
 @pytest.mark.parametrize(
     ("cell", "hidden", "batch"),
-    [("tanh", 256, 70), ("lstm", 200, 16), ("lstm", 256, 16)],
+    [
+        *(("tanh", 256, 70), ("lstm", 200, 16), ("lstm", 256, 16), ("lstm", 288, 3)),
+        *(("lstm", 320, 33), ("lstm", 384, 16), ("lstm", 384, 70), ("gru", 300, 9)),
+        *(("gru", 416, 1), ("gru", 416, 40)),
+    ],
 )
 def test_large_networks_whose_clusters_serve_four_sequences_are_right(
     cupy: Any, cell: str, hidden: int, batch: int
@@ -156,7 +160,7 @@ def test_large_networks_whose_clusters_serve_four_sequences_are_right(
     check_all(cupy, spec_of(cell, hidden, bidirectional=True), (4,) * batch)
 
 
-@pytest.mark.parametrize(("cell", "hidden", "batch"), [("lstm", 320, 8), ("gru", 320, 16)])
+@pytest.mark.parametrize(("cell", "hidden", "batch"), [("gru", 480, 8), ("tanh", 640, 16)])
 def test_networks_too_large_for_backward_are_right_in_inference_and_refused_in_training(
     cupy: Any, cell: str, hidden: int, batch: int
 ) -> None:

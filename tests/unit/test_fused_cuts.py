@@ -52,8 +52,9 @@ PLAIN: dict[tuple[str, ...], Any] = {
             "16-16-2-4 16-16-4-2 16-32-4-4 16-32-8-1 16-32-8-2 16-32-8-4",
         ),
         plain(
-            "1-4-1-4 1-4-2-1 1-4-2-2 1-4-4-1 1-8-2-4 1-8-4-2 1-8-8-1 1-16-8-2 2-8-8-1 2-8-8-2",
-            "4-4-4-1 4-8-8-1 4-8-8-2 8-4-4-1 8-4-4-2 8-4-4-4",
+            "1-4-1-1 1-4-1-2 1-4-1-4 1-4-2-1 1-4-2-2 1-4-4-1 1-8-2-4 1-8-4-2 1-8-8-1 1-16-4-4",
+            "1-16-8-2 2-4-4-1 2-4-4-2 2-8-8-1 2-8-8-2 4-4-4-1 4-4-4-2 4-4-4-4 4-8-8-1 4-8-8-2",
+            "4-8-8-4 8-4-4-1 8-4-4-2 8-4-4-4",
         ),
     ),
     ("gru",): (
@@ -63,8 +64,9 @@ PLAIN: dict[tuple[str, ...], Any] = {
             "16-8-2-1 16-16-2-1 16-16-2-2 16-16-2-4",
         ),
         plain(
-            "1-4-1-4 1-4-2-1 1-4-2-2 1-8-2-4 1-8-4-1 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
-            "2-8-4-1 2-8-4-2 2-8-4-4 4-4-4-2 4-8-4-2 4-8-4-4 4-8-8-1 8-8-8-1",
+            "1-4-2-1 1-4-2-2 1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
+            "2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 4-4-4-2 4-4-4-4 4-8-4-2 4-8-4-4 4-8-8-1",
+            "4-8-8-2 8-4-4-1 8-4-4-2 8-4-4-4 8-8-8-1 8-8-8-2 16-4-4-1 16-4-4-2 16-4-4-4",
         ),
     ),
     ("lstm",): (
@@ -74,8 +76,10 @@ PLAIN: dict[tuple[str, ...], Any] = {
             "8-16-2-4 16-8-1-2 16-16-1-4 16-16-2-1 16-16-2-2 16-16-2-4",
         ),
         plain(
-            "1-4-1-4 1-4-2-1 1-4-2-2 1-8-2-4 1-8-4-1 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
-            "2-16-8-1 2-16-8-2 2-16-8-4 4-8-4-4 4-8-8-1 4-16-8-1 4-16-8-2 8-8-4-4 8-8-8-1 8-8-8-2",
+            "1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-1 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
+            "1-32-8-4 2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 2-16-8-4 4-4-4-2 4-8-4-4",
+            "4-8-8-1 4-8-8-2 4-16-8-4 8-4-4-1 8-4-4-2 8-4-4-4 8-8-4-4 8-8-8-1 8-8-8-2 16-4-4-1",
+            "16-4-4-2 16-4-4-4 16-8-8-1 16-8-8-2 16-8-8-4",
         ),
     ),
 }
@@ -111,12 +115,12 @@ def of_cell(cell: str, table: dict[tuple[str, ...], Any]) -> tuple[tuple[Any, ..
     return next((kinds for cells, kinds in table.items() if cell in cells), ((), ()))
 
 
-def least(cell: str, kind: Plain | Tensor) -> int:
+def least(cell: str, kind: Plain | Tensor, *, backward: bool) -> int:
     """The smallest hidden size that is cut so without rest; others are its multiples."""
     if isinstance(kind, Tensor):
         return max((32 if cell == "gru" else 16) * kind.blocks, 32 * kind.tiles)
     rows = max(32 // kind.lanes, 1) * kind.per_thread
-    return math.lcm(kind.lanes * 4, kind.blocks * rows)
+    return max(kind.blocks, rows) if backward else math.lcm(kind.lanes * 4, kind.blocks * rows)
 
 
 def cut(kind: Plain | Tensor, hidden: int, *, backward: bool) -> Blocks:
@@ -137,15 +141,20 @@ class Case(NamedTuple):
 def cases(table: dict[tuple[str, ...], Any], missing: tuple[int, ...]) -> list[Case]:
     """Each kind once; ``missing``: units that blocks have room for and the network has not."""
     found = []
-    for cells, (first, second) in table.items():
-        first, second = (sorted(k, key=lambda kind: least(cells[0], kind)) for k in (first, second))
-        for index, kind in enumerate(first):
-            other = second[max(index - (len(first) - len(second)), 0)]
-            sizes = [least(cells[0], each) for each in (kind, other)]
+    for cells, both in table.items():
+        cell = cells[0]
+        first, second = (
+            sorted(kinds, key=lambda kind: least(cell, kind, backward=backward))
+            for backward, kinds in enumerate(both)
+        )
+        count = max(len(first), len(second))
+        for index in range(count):
+            kind, other = (kinds[max(index - (count - len(kinds)), 0)] for kinds in (first, second))
+            sizes = [least(cell, kind, backward=False), least(cell, other, backward=True)]
             rooms = [-(-max(sizes) // size) * size for size in sizes]
             hidden = min(rooms) - missing[index % len(missing)]
-            both = cut(kind, rooms[0], backward=False), cut(other, rooms[1], backward=True)
-            found.append(Case(cells[index % len(cells)], hidden, *both))
+            cuts = cut(kind, rooms[0], backward=False), cut(other, rooms[1], backward=True)
+            found.append(Case(cells[index % len(cells)], hidden, *cuts))
     return found
 
 

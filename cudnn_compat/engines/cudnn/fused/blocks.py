@@ -149,7 +149,13 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
     ):
         if blocks > chip.most_blocks:
             return
-        padded = _up(_up(problem.hidden, lanes * 4), blocks * max(32 // lanes, 1) * per_thread)
+        # Whole warps, and as many units for each block. Forward a warp's units are all of one block,
+        # and lanes load four values of h at once.
+        of_warp = max(32 // lanes, 1) * per_thread
+        if problem.backward:
+            padded = _up(problem.hidden, max(blocks, of_warp))
+        else:
+            padded = _up(_up(problem.hidden, lanes * 4), blocks * of_warp)
         own = padded // blocks
         gate_rows = _up(problem.gates * own, lanes * 4)
         if problem.backward:
@@ -158,7 +164,7 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
         else:
             threads, inner = own // per_thread * lanes, padded // lanes
             rows, places = per_thread * problem.gates, per_thread * problem.places
-        if padded % (lanes * 4) or places > lanes or threads > _MOST_THREADS or threads % 32:
+        if (padded % (lanes * 4) and not problem.backward) or places > lanes or threads > _MOST_THREADS or threads % 32:
             continue
         for chunk in (1, 2, 4):
             left = max(places * chunk // lanes, 1)
