@@ -151,7 +151,9 @@ def test_batches_of_few_and_of_many_sequences_are_right(cupy: Any, batch: int) -
     [
         *(("tanh", 256, 70), ("lstm", 200, 16), ("lstm", 256, 16), ("lstm", 288, 3)),
         *(("lstm", 320, 33), ("lstm", 384, 16), ("lstm", 384, 70), ("gru", 300, 9)),
-        *(("gru", 416, 1), ("gru", 416, 40)),
+        *(("gru", 416, 1), ("gru", 416, 40), ("lstm", 400, 5), ("lstm", 448, 64)),
+        *(("lstm", 512, 1), ("lstm", 512, 16), ("lstm", 512, 70), ("gru", 512, 33)),
+        *(("gru", 450, 3), ("tanh", 512, 70)),
     ],
 )
 def test_large_networks_whose_clusters_serve_four_sequences_are_right(
@@ -160,7 +162,9 @@ def test_large_networks_whose_clusters_serve_four_sequences_are_right(
     check_all(cupy, spec_of(cell, hidden, bidirectional=True), (4,) * batch)
 
 
-@pytest.mark.parametrize(("cell", "hidden", "batch"), [("gru", 480, 8), ("tanh", 640, 16)])
+@pytest.mark.parametrize(
+    ("cell", "hidden", "batch"), [("lstm", 544, 8), ("gru", 700, 16), ("tanh", 1100, 9)]
+)
 def test_networks_too_large_for_backward_are_right_in_inference_and_refused_in_training(
     cupy: Any, cell: str, hidden: int, batch: int
 ) -> None:

@@ -37,6 +37,9 @@ typedef unsigned long long u64;
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __shared__ static thread_local
+#define ROOM(type, name, count)                          \
+    static thread_local type name[(count) ? (count) : 1]; \
+    emulator::anything(&name, sizeof name)
 #define __align__(n) __attribute__((aligned(n)))
 
 struct Index { int x, y, z; };

@@ -50,7 +50,9 @@ def test_every_cut_covers_all_units_and_fits_the_registers(chip: Chip) -> None:
         assert cut.threads % 32 == 0
         weights = problem.gates * cut.hidden * cut.hidden / cut.blocks
         words = weights / 2 if cut.tiles else weights
-        assert words / cut.threads <= min(REGISTERS / cut.threads, 255) - 40
+        assert (words - cut.room / 4) / cut.threads <= min(REGISTERS / cut.threads, 255) - 40
+        assert cut.room <= chip.shared - (2 << 10)
+        assert cut.held % 4 == 0
         assert cut.blocks <= chip.most_blocks
 
 

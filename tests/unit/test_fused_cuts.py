@@ -22,12 +22,13 @@ from tests.unit.test_fused_emulated import COMPILER, Blas, Cupy, Run, compiled, 
 
 
 class Plain(NamedTuple):
-    """C, KL, UT and SC."""
+    """C, KL, UT and SC; whether some weights are in shared memory."""
 
     blocks: int
     lanes: int
     per_thread: int
     chunk: int
+    held: bool = False
 
 
 class Tensor(NamedTuple):
@@ -39,47 +40,57 @@ class Tensor(NamedTuple):
 
 
 def plain(*words: str) -> tuple[Plain, ...]:
-    return tuple(Plain(*map(int, word.split("-"))) for word in " ".join(words).split())
+    """C-KL-UT-SC, with a plus where weights are in shared memory."""
+    return tuple(
+        Plain(*map(int, word.rstrip("+").split("-")), held=word.endswith("+"))
+        for word in " ".join(words).split()
+    )
 
 
 # By the cells with one gate, with three and with four: forward and backward.
 PLAIN: dict[tuple[str, ...], Any] = {
     ("tanh", "relu"): (
         plain(
-            "1-4-2-1 1-4-2-2 1-4-4-1 1-4-4-2 1-8-8-1 1-8-8-2 2-8-4-1 2-8-4-2 2-8-4-4 2-8-8-1",
-            "2-16-8-1 2-16-8-2 2-16-8-4 4-8-2-4 4-8-4-2 4-16-4-4 4-16-8-1 4-16-8-2 4-16-8-4",
-            "8-8-4-2 8-16-4-1 8-16-4-2 8-16-4-4 8-16-8-1 8-16-8-2 8-32-8-1 8-32-8-2 8-32-8-4",
-            "16-16-2-4 16-16-4-2 16-32-4-4 16-32-8-1 16-32-8-2 16-32-8-4",
+            "1-4-2-1 1-4-2-2 1-4-4-1 1-4-4-1+ 1-4-4-2 1-4-4-2+ 1-4-4-4+ 1-8-8-1 1-8-8-2 2-8-4-1",
+            "2-8-4-2 2-8-4-4 2-8-8-1 2-16-8-1 2-16-8-2 2-16-8-4 4-8-2-4 4-8-4-2 4-16-4-4",
+            "4-16-8-1 4-16-8-2 4-16-8-4 8-4-1-1+ 8-8-2-4+ 8-8-4-2 8-16-4-1 8-16-4-2 8-16-4-2+",
+            "8-16-4-4 8-16-8-1 8-16-8-2 8-32-8-1 8-32-8-1+ 8-32-8-2 8-32-8-4 16-16-2-4",
+            "16-16-4-1+ 16-16-4-2 16-16-4-2+ 16-16-4-4+ 16-32-4-4 16-32-8-1 16-32-8-2 16-32-8-4",
         ),
         plain(
-            "1-4-1-1 1-4-1-2 1-4-1-4 1-4-2-1 1-4-2-2 1-4-4-1 1-8-2-4 1-8-4-2 1-8-8-1 1-16-4-4",
-            "1-16-8-2 2-4-4-1 2-4-4-2 2-8-8-1 2-8-8-2 4-4-4-1 4-4-4-2 4-4-4-4 4-8-8-1 4-8-8-2",
-            "4-8-8-4 8-4-4-1 8-4-4-2 8-4-4-4",
+            "1-4-1-1 1-4-1-2 1-4-1-4 1-4-2-1 1-4-2-2 1-4-4-1 1-4-4-1+ 1-8-2-4 1-8-4-2 1-8-4-2+",
+            "1-8-8-1 1-16-4-4 1-16-8-2 2-4-4-1 2-4-4-2 2-8-8-1 2-8-8-2 4-4-4-1 4-4-4-2 4-4-4-4",
+            "4-8-8-1 4-8-8-2 4-8-8-4 8-4-4-1 8-4-4-2 8-4-4-4",
         ),
     ),
     ("gru",): (
         plain(
-            "1-4-1-1 1-4-1-2 2-4-1-1 2-4-1-2 2-4-1-4 2-8-2-1 2-8-2-2 2-8-2-4 4-4-1-4 4-8-2-1",
-            "4-8-2-2 4-8-2-4 8-8-1-1 8-8-1-2 8-8-1-4 8-8-2-1 8-16-2-1 8-16-2-2 8-16-2-4 16-8-1-4",
-            "16-8-2-1 16-16-2-1 16-16-2-2 16-16-2-4",
+            "1-4-1-1 1-4-1-1+ 1-4-1-2 1-4-1-4+ 1-8-2-2+ 2-4-1-1 2-4-1-2 2-4-1-4 2-8-2-1 2-8-2-2",
+            "2-8-2-4 4-4-1-4 4-8-2-1 4-8-2-2 4-8-2-4 8-4-1-1+ 8-4-1-2+ 8-8-1-1 8-8-1-1+ 8-8-1-2",
+            "8-8-1-2+ 8-8-1-4 8-8-1-4+ 8-8-2-1 8-16-2-1 8-16-2-2 8-16-2-4 16-8-1-1+ 16-8-1-4",
+            "16-8-2-1 16-16-2-1 16-16-2-2 16-16-2-2+ 16-16-2-4 16-16-2-4+",
         ),
         plain(
-            "1-4-2-1 1-4-2-2 1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
-            "2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 4-4-4-2 4-4-4-4 4-8-4-2 4-8-4-4 4-8-8-1",
-            "4-8-8-2 8-4-4-1 8-4-4-2 8-4-4-4 8-8-8-1 8-8-8-2 16-4-4-1 16-4-4-2 16-4-4-4",
+            "1-4-2-1 1-4-2-2 1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-1+ 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1",
+            "1-16-8-2 1-16-8-2+ 2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 4-4-4-2 4-4-4-4",
+            "4-8-4-2 4-8-4-4 4-8-8-1 4-8-8-2 8-4-4-1 8-4-4-1+ 8-4-4-2 8-4-4-2+ 8-4-4-4 8-4-4-4+",
+            "8-8-8-1 8-8-8-2 16-4-4-1 16-4-4-1+ 16-4-4-2 16-4-4-2+ 16-4-4-4 16-4-4-4+ 16-8-8-1+",
+            "16-8-8-2+",
         ),
     ),
     ("lstm",): (
         plain(
-            "1-4-1-1 1-4-1-2 2-4-1-1 2-4-1-2 2-4-1-4 2-8-2-1 2-8-2-2 2-8-2-4 4-4-1-1 4-4-1-2",
-            "4-8-1-4 4-8-2-1 4-8-2-2 4-8-2-4 8-8-1-1 8-8-1-2 8-8-1-4 8-8-2-1 8-16-2-1 8-16-2-2",
-            "8-16-2-4 16-8-1-2 16-16-1-4 16-16-2-1 16-16-2-2 16-16-2-4",
+            "1-4-1-1 1-4-1-1+ 1-4-1-2 1-4-1-2+ 1-4-1-4+ 2-4-1-1 2-4-1-2 2-4-1-4 2-8-2-1 2-8-2-2",
+            "2-8-2-4 4-4-1-1 4-4-1-2 4-8-1-4 4-8-2-1 4-8-2-2 4-8-2-4 8-8-1-1 8-8-1-1+ 8-8-1-2",
+            "8-8-1-2+ 8-8-1-4 8-8-2-1 8-16-2-1 8-16-2-1+ 8-16-2-2 8-16-2-4 16-8-1-1+ 16-8-1-2",
+            "16-8-1-2+ 16-8-1-4+ 16-16-1-4 16-16-2-1 16-16-2-2 16-16-2-4",
         ),
         plain(
-            "1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-1 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1 1-16-8-2",
-            "1-32-8-4 2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 2-16-8-4 4-4-4-2 4-8-4-4",
-            "4-8-8-1 4-8-8-2 4-16-8-4 8-4-4-1 8-4-4-2 8-4-4-4 8-8-4-4 8-8-8-1 8-8-8-2 16-4-4-1",
-            "16-4-4-2 16-4-4-4 16-8-8-1 16-8-8-2 16-8-8-4",
+            "1-8-2-1 1-8-2-2 1-8-2-4 1-8-4-1 1-8-4-1+ 1-8-4-2 1-8-8-1 1-16-4-4 1-16-8-1",
+            "1-16-8-2 1-16-8-2+ 1-32-8-4 2-8-4-1 2-8-4-2 2-8-4-4 2-16-8-1 2-16-8-2 2-16-8-4",
+            "4-4-4-2 4-8-4-4 4-8-8-1 4-8-8-2 4-16-8-4 8-4-4-1 8-4-4-1+ 8-4-4-2 8-4-4-2+ 8-4-4-4",
+            "8-4-4-4+ 8-8-4-4 8-8-8-1 8-8-8-1+ 8-8-8-2 16-4-4-1 16-4-4-1+ 16-4-4-2 16-4-4-2+",
+            "16-4-4-4 16-4-4-4+ 16-8-8-1 16-8-8-1+ 16-8-8-2 16-8-8-4",
         ),
     ),
 }
@@ -108,7 +119,7 @@ EXACT = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 def kind(cut: Blocks) -> Plain | Tensor:
     if cut.tiles:
         return Tensor(cut.blocks, cut.tiles, cut.chunks)
-    return Plain(cut.blocks, cut.lanes, cut.per_thread, cut.chunk)
+    return Plain(cut.blocks, cut.lanes, cut.per_thread, cut.chunk, cut.held > 0)
 
 
 def of_cell(cell: str, table: dict[tuple[str, ...], Any]) -> tuple[tuple[Any, ...], ...]:
@@ -120,15 +131,28 @@ def least(cell: str, kind: Plain | Tensor, *, backward: bool) -> int:
     if isinstance(kind, Tensor):
         return max((32 if cell == "gru" else 16) * kind.blocks, 32 * kind.tiles)
     rows = max(32 // kind.lanes, 1) * kind.per_thread
-    return max(kind.blocks, rows) if backward else math.lcm(kind.lanes * 4, kind.blocks * rows)
+    if not backward:
+        return math.lcm(kind.lanes * 4, kind.blocks * rows) * (1 + kind.held)
+    size = max(kind.blocks, rows)
+    if not kind.held:
+        return size
+    # A lane has more than four gate gradients, of which registers keep four.
+    return size * (kind.lanes * 4 * kind.blocks // (gates_of(cell) * size) + 1)
 
 
-def cut(kind: Plain | Tensor, hidden: int, *, backward: bool) -> Blocks:
+def gates_of(cell: str) -> int:
+    return Problem(cell, "float32", 1, 1, 1, False).gates
+
+
+def cut(cell: str, kind: Plain | Tensor, hidden: int, *, backward: bool) -> Blocks:
     own = hidden if backward else hidden // kind.blocks
     if isinstance(kind, Tensor):
         threads = own // (16 if backward else 4) // kind.tiles * 32
         return Blocks(kind.blocks, 4, 1, 8, kind.chunks, hidden, threads, kind.tiles)
-    return Blocks(*kind, 1, hidden, own // kind.per_thread * kind.lanes)  # type: ignore[call-arg]
+    threads = own // kind.per_thread * kind.lanes
+    held = 4 * kind.held
+    rows = kind.per_thread * (1 if backward else gates_of(cell))
+    return Blocks(*kind[:4], 1, hidden, threads, 0, held, 4 * rows * held * threads)
 
 
 class Case(NamedTuple):
@@ -153,7 +177,10 @@ def cases(table: dict[tuple[str, ...], Any], missing: tuple[int, ...]) -> list[C
             sizes = [least(cell, kind, backward=False), least(cell, other, backward=True)]
             rooms = [-(-max(sizes) // size) * size for size in sizes]
             hidden = min(rooms) - missing[index % len(missing)]
-            cuts = cut(kind, rooms[0], backward=False), cut(other, rooms[1], backward=True)
+            cuts = (
+                cut(cell, kind, rooms[0], backward=False),
+                cut(cell, other, rooms[1], backward=True),
+            )
             found.append(Case(cells[index % len(cells)], hidden, *cuts))
     return found
 
@@ -190,8 +217,8 @@ class Later:
         self._together, self._index, self._functions = together, index, functions
 
     def get_function(self, name: str) -> Any:
-        return lambda *args: launch(
-            self._together.function(self._index, self._functions[name]), *args
+        return lambda *args, **options: launch(
+            self._together.function(self._index, self._functions[name]), *args, **options
         )
 
 

@@ -107,7 +107,7 @@ def compiled(folder: Path, *codes: str, options: tuple[str, ...] = ()) -> list[c
 _seeds = itertools.count(1)
 
 
-def launch(function: Any, grid: Any, block: Any, args: Any) -> None:
+def launch(function: Any, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
     values = [np.array(a.data.ptr if isinstance(a, DeviceArray) else a) for a in args]
     places = (ctypes.c_void_p * len(values))(*(Address(v).ptr for v in values))
     sizes = [(ctypes.c_int * 3)(*(*size, 1, 1)[:3]) for size in (grid, block)]

@@ -10,7 +10,8 @@ constexpr int OT = UT;                  // outputs of a thread
 constexpr int Q = G * U;                // gate gradients of a block, for one sequence
 constexpr int QP = (Q + KL * 4 - 1) / (KL * 4) * (KL * 4);
 constexpr int QT = QP / KL;             // of a thread
-constexpr int NJ = QT * SC / 4;
+constexpr int QR = QT - KS;             // of which so many have their weights in registers
+constexpr int NJ = QR * SC / 4;
 constexpr int V = OT * SC;
 constexpr int M = V > KL ? V / KL : 1;
 constexpr int DUP = V > KL ? 1 : KL / V;
@@ -28,6 +29,7 @@ extern "C" __global__ void
     __shared__ __align__(16) float gate_in[2][NC][QP * SC];  // [gate, unit][sequence]
     __shared__ float parts[2][NC][C][SC * U];                // [from][sequence, unit]
     __shared__ float ahead[DEPTH][FETCHED][TASKS];
+    ROOM(float4, held, KS / 4 * OT * THREADS);  // [four q][output][thread]: a thread reads its own
 #if C > 1
     __shared__ __align__(8) u64 barriers[2][NC];
 #endif
@@ -36,7 +38,15 @@ extern "C" __global__ void
     // The sums left at this lane: those of one unit, and from this sequence on.
     const int place = place_of<V>(kl), s0 = place % SC, output = group * OT + place / SC;
 
-    float w[OT][QT];
+    float w[OT][QR];
+    auto keep = [&](int o, int i, float weight) {
+        if (i < QR) {
+            w[o][i] = weight;
+        } else {
+            float4* const four = &held[((i - QR) / 4 * OT + o) * THREADS + thread];
+            reinterpret_cast<float*>(four)[(i - QR) % 4] = weight;
+        }
+    };
 #pragma unroll
     for (int i = 0; i < QT; ++i) {
         const int q = value_of(i, kl), row = rank * U + q % U;
@@ -48,10 +58,10 @@ extern "C" __global__ void
                 float four[4];
                 load_four(four, R + k, valid);
 #pragma unroll
-                for (int e = 0; e < 4; ++e) w[o + e][i] = four[e];
+                for (int e = 0; e < 4; ++e) keep(o + e, i, four[e]);
             } else {
 #pragma unroll
-                for (int e = 0; e < OT; ++e) w[e][i] = e < valid ? to_float(R[k + e]) : 0.f;
+                for (int e = 0; e < OT; ++e) keep(e, i, e < valid ? to_float(R[k + e]) : 0.f);
             }
         }
     }
@@ -181,6 +191,7 @@ extern "C" __global__ void
                             fmaf(w[o][(j * 4 + e) / SC], value[e], sums[o * SC + e % SC]);
                 }
             }
+            multiply_held<OT, V>(sums, held + thread, from + NJ * KL, [](int o) { return o * SC; });
             sum_over_lanes<V>(sums, kl);
             if (kl % DUP == 0) {
 #pragma unroll

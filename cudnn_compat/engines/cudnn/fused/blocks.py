@@ -1,9 +1,9 @@
 """How a recurrence is cut into thread blocks: what the kernels are compiled for.
 
-A cluster of C blocks keeps the recurrent weights of one direction in its registers and serves a few
-sequences; more clusters serve more. More blocks in a cluster have less to multiply each and wait
-longer for each other. The choice is by a model of the time of one step, whose numbers were fitted
-to what some sixty cuts took on an H200.
+A cluster of C blocks keeps the recurrent weights of one direction in its registers, and in its
+shared memory what has no room there, and serves a few sequences; more clusters serve more. More
+blocks in a cluster have less to multiply each and wait longer for each other. The choice is by a
+model of the time of one step, whose numbers were fitted to what some sixty cuts took on an H200.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ __all__ = ["Blocks", "Chip", "Problem", "choose"]
 
 _REGISTERS: Final = 65_536
 _SHARED: Final = 48 << 10
+"""Bytes of shared memory that a program may name, …"""
+_ALL_SHARED: Final = {80: 163 << 10, 90: 227 << 10, 100: 227 << 10, 103: 227 << 10}
+"""… and that a block may have, by the compute capability, …"""
+_LEAST_SHARED: Final = 99 << 10
+"""… at least."""
 _MOST_THREADS: Final = 512
 _AHEAD: Final = 4
 """Steps that the kernels fetch ahead; ``DEPTH`` there."""
@@ -47,6 +52,11 @@ _FOUR_TOGETHER: Final = 150
 _MORE_THAN_TWO: Final = 150
 """More for each value beyond two that a lane sends backward."""
 
+_HELD_SPARE: Final = 8
+"""Registers more where weights are in shared memory, beside the values that these multiply."""
+_HELD: Final = 0.57
+"""For each cycle that weights in shared memory take to be loaded."""
+
 _GATES: Final = {"relu": 1, "tanh": 1, "lstm": 4, "gru": 3}
 _CLUSTERS_FROM: Final = 90
 _SIXTEEN_FROM: Final = (90, 100, 103)
@@ -64,6 +74,11 @@ class Chip(NamedTuple):
         if self.capability < _CLUSTERS_FROM:
             return 1
         return 16 if self.capability in _SIXTEEN_FROM else 8
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a block may have."""
+        return _ALL_SHARED.get(self.capability, _LEAST_SHARED)
 
     def clusters(self, blocks: int) -> int:
         """How many clusters of one block a multiprocessor run at the same time.
@@ -110,6 +125,8 @@ class Blocks:
         hidden: HP, the hidden size with what is added.
         threads: threads of a block.
         tiles: MT, tiles of a warp; 0 where no tensor cores are used.
+        held: KS, values of a dot product whose weights a thread has in shared memory.
+        room: bytes of shared memory for these.
         time: the modelled time of a step of everything, in ns.
     """
 
@@ -121,6 +138,8 @@ class Blocks:
     hidden: int
     threads: int
     tiles: int = 0
+    held: int = 0
+    room: int = 0
     time: float = dataclasses.field(default=0.0, compare=False)
 
     @property
@@ -130,18 +149,25 @@ class Blocks:
 
     def sizes(self) -> dict[str, int]:
         """The definitions that the kernels take from here."""
-        names = ("C", "KL", "UT", "SC", "NC", "HP", "THREADS", "MT")
+        names = ("C", "KL", "UT", "SC", "NC", "HP", "THREADS", "MT", "KS")
         return dict(zip(names, dataclasses.astuple(self), strict=False))
 
 
 @functools.lru_cache(maxsize=512)
 def choose(problem: Problem, chip: Chip) -> Blocks | None:
-    """The cut with the shortest modelled time; None where the weights do not fit."""
-    found = itertools.chain(_plain(problem, chip), _tensor(problem, chip))
-    return min(found, key=lambda cut: cut.time, default=None)
+    """The cut with the shortest modelled time; None where the weights do not fit.
+
+    Weights are held in shared memory only where registers alone have no room.
+    """
+    for held in (False, True):
+        found = itertools.chain(_plain(problem, chip, held=held), _tensor(problem, chip))
+        best = min(found, key=lambda cut: cut.time, default=None)
+        if best is not None:
+            return best
+    return None
 
 
-def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
+def _plain(problem: Problem, chip: Chip, *, held: bool) -> Iterator[Blocks]:
     """Cuts for products by ordinary arithmetic, full float32."""
     costs = _BACKWARD if problem.backward else _FORWARD
     for blocks, lanes, per_thread in itertools.product(
@@ -149,8 +175,8 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
     ):
         if blocks > chip.most_blocks:
             return
-        # Whole warps, and as many units for each block. Forward a warp's units are all of one block,
-        # and lanes load four values of h at once.
+        # Whole warps, and as many units for each block. Forward a warp's units are all of one
+        # block, and lanes load four values of h at once.
         of_warp = max(32 // lanes, 1) * per_thread
         if problem.backward:
             padded = _up(problem.hidden, max(blocks, of_warp))
@@ -164,7 +190,12 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
         else:
             threads, inner = own // per_thread * lanes, padded // lanes
             rows, places = per_thread * problem.gates, per_thread * problem.places
-        if (padded % (lanes * 4) and not problem.backward) or places > lanes or threads > _MOST_THREADS or threads % 32:
+        if (
+            (padded % (lanes * 4) and not problem.backward)
+            or places > lanes
+            or threads > _MOST_THREADS
+            or threads % 32
+        ):
             continue
         for chunk in (1, 2, 4):
             left = max(places * chunk // lanes, 1)
@@ -174,12 +205,20 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
             else:
                 shared = 8 * chunk * padded + 4 * _AHEAD * left * threads
                 fits = True
-            registers = rows * inner + rows * chunk + costs.spare
+            others = rows * chunk + costs.spare
+            most = min(_REGISTERS // threads // 8 * 8, 255)
+            beside = 0
+            if held:
+                others += 4 * chunk + _HELD_SPARE
+                beside = inner - max(most - others, 0) // rows // 4 * 4
+            room = 4 * rows * beside * threads
             if (
                 not fits
                 or left > chunk
                 or shared + 256 > _SHARED
-                or registers > min(_REGISTERS // threads // 8 * 8, 255)
+                or beside >= inner
+                or (held and shared + room + 1024 > chip.shared)
+                or rows * (inner - beside) + others > most
             ):
                 continue
             # A multiprocessor multiplies 128 pairs in a cycle, and loads four values for each of 8
@@ -189,12 +228,14 @@ def _plain(problem: Problem, chip: Chip) -> Iterator[Blocks]:
                 + costs.warps * threads / 128 * left
                 + costs.multiply * chunk * inner * rows * threads / 128
                 + costs.load * chunk * inner * threads / 32
+                + _HELD * rows * beside * threads / 32
                 + costs.shuffle * threads / 32 * _shuffles(places * chunk, lanes)
                 + (_FOUR_TOGETHER if chunk == 4 else 0)
                 + (_MORE_THAN_TWO * max(left - 2, 0) if problem.backward else 0)
             )
             time = _waves(problem, chip, blocks, chunk) * each
-            yield Blocks(blocks, lanes, per_thread, chunk, 1, padded, threads, 0, time)
+            cut = Blocks(blocks, lanes, per_thread, chunk, 1, padded, threads, 0, beside, room)
+            yield dataclasses.replace(cut, time=time)
 
 
 def _tensor(problem: Problem, chip: Chip) -> Iterator[Blocks]:
@@ -225,7 +266,7 @@ def _tensor(problem: Problem, chip: Chip) -> Iterator[Blocks]:
         ):
             continue
         time = _waves(problem, chip, blocks, 8 * chunks) * each * (1 + chunks) / 2
-        yield Blocks(blocks, 4, 1, 8, chunks, hidden, threads, tiles, time)
+        yield Blocks(blocks, 4, 1, 8, chunks, hidden, threads, tiles, time=time)
 
 
 def _shuffles(values: int, lanes: int) -> int:

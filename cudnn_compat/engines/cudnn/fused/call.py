@@ -118,4 +118,5 @@ class Call:
             (groups * cut.blocks, spec.num_directions),
             (cut.threads,),
             (args.view(_opaque(args.itemsize)),),
+            shared_mem=cut.room,
         )

@@ -8,6 +8,8 @@
 //   SC, NC   sequences of a chunk, and chunks of a cluster; while the values of one chunk travel
 //            between blocks, the next chunk is computed
 //   THREADS  threads of a block
+//   KS       values of a dot product whose weights a thread has in shared memory, where registers
+//            have no room for them; a multiple of four
 //   TRAIN    whether backward needs what is computed
 
 constexpr int G = CELL == 2 ? 4 : CELL == 3 ? 3 : 1;  // gates
@@ -62,6 +64,34 @@ __device__ inline void load_four(float (&to)[4], const scalar* from, int valid) 
     } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) to[i] = i < valid ? to_float(from[i]) : 0.f;
+    }
+}
+
+// Adds products with the weights of a thread's last KS values, which are in shared memory: held has
+// four of a row together, and the rows of all threads beside each other; vectors are what they are
+// multiplied by. The sums of row r begin at first(r).
+template <int ROWS, int V, class First>
+__device__ inline void multiply_held(float (&sums)[V], const float4* held, const float4* vectors,
+                                     First first) {
+#pragma unroll
+    for (int i = 0; i < KS / 4; ++i) {
+        float value[SC * 4];
+#pragma unroll
+        for (int v = 0; v < SC; ++v) {
+            const float4 vector = vectors[(i * SC + v) * KL];
+            value[v * 4] = vector.x, value[v * 4 + 1] = vector.y;
+            value[v * 4 + 2] = vector.z, value[v * 4 + 3] = vector.w;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float4 four = held[(i * ROWS + r) * THREADS];
+            const float weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (int n = 0; n < SC * 4; ++n) {
+                float& sum = sums[first(r) + n % SC];
+                sum = fmaf(weight[n / SC], value[n], sum);
+            }
+        }
     }
 }
 

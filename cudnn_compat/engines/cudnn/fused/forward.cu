@@ -6,7 +6,9 @@
 // block within a step.
 
 constexpr int KT = HP / KL;             // k of a thread
-constexpr int NJ = KT * SC / 4;         // vectors of a thread
+constexpr int KR = KT - KS;             // of which so many have their weights in registers
+constexpr int NJ = KR * SC / 4;         // vectors of a thread for these
+constexpr int ROWS = UT * G;            // dot products of a thread
 constexpr int V = UT * GP * SC;         // sums of a group of lanes
 constexpr int M = V > KL ? V / KL : 1;  // of which a lane gets so many, of one gate and unit
 constexpr int DUP = V > KL ? 1 : KL / V;        // lanes that have the same
@@ -28,6 +30,7 @@ extern "C" __global__ void
     // h of a chunk is [k][sequence], so that one vector has all that a thread multiplies.
     __shared__ __align__(16) float h_in[2][NC][HP * SC];
     __shared__ float ahead[DEPTH][NC][M][THREADS];
+    ROOM(float4, held, KS / 4 * ROWS * THREADS);  // [four k][row][thread]: a thread reads its own
 #if C > 1
     __shared__ __align__(8) u64 barriers[2][NC];
 #endif
@@ -43,9 +46,9 @@ extern "C" __global__ void
     const bool real = unit < H;
     const int gate0 = lane - g * GATE_LANES;  // the lane with the first gate of the same
 
-    float w[UT * G][KT];
+    float w[ROWS][KR];
 #pragma unroll
-    for (int r = 0; r < UT * G; ++r) {
+    for (int r = 0; r < ROWS; ++r) {
         const int row = rank * U + group * UT + r / G;
         const scalar* R = a.R + direction * a.next_matrix + ((u64)(r % G) * H + row) * H;
 #pragma unroll
@@ -53,8 +56,13 @@ extern "C" __global__ void
             const int k = value_of(i, kl);
             float four[4];
             load_four(four, R + k, row < H ? H - k : 0);
+            if (i < KR) {
 #pragma unroll
-            for (int e = 0; e < 4; ++e) w[r][i + e] = four[e];
+                for (int e = 0; e < 4; ++e) w[r][i + e] = four[e];
+            } else {
+                held[((i - KR) / 4 * ROWS + r) * THREADS + thread] = {four[0], four[1], four[2],
+                                                                     four[3]};
+            }
         }
     }
     float bias = 0.f, bias_inside = 0.f;  // GRU's new gate has the recurrent one inside the reset
@@ -155,12 +163,14 @@ extern "C" __global__ void
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
 #pragma unroll
-                    for (int r = 0; r < UT * G; ++r) {
+                    for (int r = 0; r < ROWS; ++r) {
                         const int to = (r / G * GP + r % G) * SC + e % SC;
                         sums[to] = fmaf(w[r][(j * 4 + e) / SC], value[e], sums[to]);
                     }
                 }
             }
+            multiply_held<ROWS, V>(sums, held + thread, vectors + NJ * KL,
+                                   [](int r) { return (r / G * GP + r % G) * SC; });
             sum_over_lanes<V>(sums, kl);
 
             copies_wait<(DEPTH - 1) * NC - 1>();

@@ -98,6 +98,8 @@ def recurrence(
 def _recurrence(xp: ModuleType, key: _Key, cut: Blocks) -> Any:
     sizes = {"H": key.hidden, **cut.sizes(), "TRAIN": int(key.training)}
     kernel = _module(xp, key, sizes).get_function(key.file)
+    if cut.room:
+        kernel.max_dynamic_shared_size_bytes = cut.room
     if cut.blocks > _PORTABLE:
         # CuPy has no word for this attribute.
         driver = ctypes.CDLL("nvcuda.dll" if _is_windows() else "libcuda.so.1")
@@ -121,6 +123,7 @@ def helpers(xp: ModuleType, device: int, name: str, cell: str, dtype: str) -> An
     if kernel is None:
         with _lock:
             sizes = {"H": 4, "HP": 4, "C": 1, "KL": 4, "UT": 1, "SC": 1, "NC": 1, "THREADS": 4}
+            sizes["KS"] = 0
             module = _module(xp, key._replace(file="rows"), {**sizes, "TRAIN": 0})
             kernel = _kernels[key] = module.get_function(name)
     return kernel

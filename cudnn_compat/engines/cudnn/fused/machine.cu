@@ -43,6 +43,9 @@ __device__ inline float quick_inverse(float x) {
     return r;
 }
 
+// Memory that the threads of a block share, as much as the launch says.
+#define ROOM(type, name, count) extern __shared__ __align__(16) type name[]
+
 // ---- copies from device memory that go on behind the arithmetic; a thread reads its own alone
 
 __device__ inline u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
