@@ -1,9 +1,10 @@
-"""Own kernels: the whole recurrence of a layer in one launch, its weights in registers.
+"""Own kernels: the whole recurrence of a layer in one launch, its weights kept on the chip.
 
-For networks whose recurrent weights fit into the registers of a cluster of thread blocks. The
-library launches kernels step by step, or shares h through device memory; here the blocks of a
-cluster exchange h through each other's shared memory, every cluster serves a few sequences, and
-nothing else synchronises. Lengths stay on the device, so that ragged batches cost what others cost.
+For networks whose recurrent weights fit into the registers and the shared memory of a cluster of
+thread blocks. The library launches kernels step by step, or shares h through device memory; here
+the blocks of a cluster exchange h through each other's shared memory, every cluster serves a few
+sequences, and nothing else synchronises. Lengths stay on the device, so that ragged batches cost
+what others cost.
 
 * ``network.py``   ``FusedNetwork``: the calls, and :func:`serves`: which networks and shapes
 * ``blocks.py``    how a recurrence is cut into blocks
