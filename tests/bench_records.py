@@ -31,6 +31,7 @@ def grid_row(workload: Any, mode: str, ours: float, torch: float, raw: float) ->
         ],
         "best_raw": "standard graph",
         "best_raw_us": raw,
+        "ours_beside_raw_us": ours,
         "ours_over_best_raw": ours / raw,
         "floors_us": {"arithmetic": 1.0, "memory": 2.0, "exchange": ours / 4},
         "floor_us": ours / 4,

@@ -78,16 +78,21 @@ def failed(workload: Workload, mode: str, error: Exception) -> Row:
 
 
 def _measured(mode: str, stand: Stand | None, pace: Pace, raw: Inputs | None) -> Row:
-    """What the sides take and, for ``raw`` inputs, the library's own calls; all in one go."""
+    """What the sides take, in turns; then, for ``raw`` inputs, ours and the library's own calls.
+
+    These are apart from PyTorch's turns. It goes back in a second thread, behind which this one may
+    run more slowly for some time; that matters where the host is what a call waits for.
+    """
     timers = {} if stand is None else stand.timers(mode)
+    row = _of_sides(stand, mode, take_turns(timers, pace))
     if raw is None:
-        return _of_sides(stand, mode, take_turns(timers, pace))
+        return row
     with RawHandle() as handle:
         ways = raw_scan.scan(handle, raw, mode)
         best = {f"raw {way.name}": way for way in raw_scan.fastest(ways)}
-        named: dict[str, Timer] = timers | {n: w.timer for n, w in best.items() if w.timer}
-        times = take_turns(named, pace)
-        return _of_sides(stand, mode, times) | _of_raw(ways, best, times)
+        named: dict[str, Timer] = {n: timer for n, timer in timers.items() if n == "ours"}
+        named |= {name: way.timer for name, way in best.items() if way.timer}
+        return row | _of_raw(ways, best, take_turns(named, pace))
 
 
 def _of_sides(stand: Stand | None, mode: str, times: Mapping[str, list[Timing]]) -> Row:
@@ -114,7 +119,8 @@ def _of_raw(ways: Iterable[Way], best: Mapping[str, Way], times: Mapping[str, li
     name = min(medians, key=medians.__getitem__)
     row |= {"best_raw_us": medians[name], "best_raw": best[name].name}
     if "ours" in times:
-        row["ours_over_best_raw"] = median(times["ours"]).device / medians[name]
+        row["ours_beside_raw_us"] = ours = median(times["ours"]).device
+        row["ours_over_best_raw"] = ours / medians[name]
     return row
 
 

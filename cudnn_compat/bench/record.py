@@ -32,7 +32,8 @@ A row of ``grid`` has ``workload``, ``mode`` and the workload's fields; ``ours_u
 (µs by the device's clock) and ``ours_wall_us``, ``torch_wall_us`` (by the host's); ``speed_up``
 (theirs over ours) and ``speed_up_of_rounds`` (least and most); ``difference`` (largest, of the
 outputs); ``choice`` (the algorithm that ran); with raw calls ``raw`` (``way``, ``us``, ``refused``
-of each), ``best_raw``, ``best_raw_us``, ``ours_over_best_raw``; on a known GPU ``floor_us``,
+of each), ``best_raw``, ``best_raw_us``, ``ours_beside_raw_us`` and ``ours_over_best_raw`` (ours in
+the turns with these calls, which are apart from PyTorch's); on a known GPU ``floor_us``,
 ``floor_by``, ``floors_us``, ``ours_over_floor``. A row of ``scaling`` has these and ``axis`` (T, B,
 H or L) and ``value``. A row of ``first`` has ``first_us``, ``slowest_following_us``, ``following``,
 ``standard_us``, ``allowed_us``, ``met``; one of ``host`` has ``call``, ``call_us``, ``bare_us``,

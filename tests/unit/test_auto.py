@@ -145,9 +145,19 @@ def test_each_way_serves_five_calls_of_which_four_are_timed_then_the_best_stays(
 
 
 def test_what_is_hardly_better_than_the_guess_does_not_replace_it(clock: Clock) -> None:
-    clock.times["standard+graph"] = 9.8
-    auto = Auto(clock, STANDARD, GRAPH)
+    clock.times["persist_static+graph"] = 9.8
+    auto = Auto(clock, STANDARD, STATIC)
     assert [auto.call() for _ in range(13)][-3:] == ["standard"] * 3
+
+
+@pytest.mark.parametrize(("time", "stays"), [(9.8, GRAPH), (10.0, GRAPH), (10.1, STANDARD)])
+def test_the_graph_of_the_guess_replaces_it_where_it_is_no_slower(
+    time: float, stays: Way, clock: Clock
+) -> None:
+    clock.times |= {"standard+graph": time, "persist_static+graph": 9.9}
+    auto = Auto(clock, STANDARD, STATIC, GRAPH)
+    assert [auto.call() for _ in range(18)][-3:] == [stays.name] * 3
+    assert auto.learnt[0][0] == stays
 
 
 def test_what_is_refused_is_left_out(clock: Clock) -> None:

@@ -55,11 +55,16 @@ def test_above_100_us_it_is_the_ratio_to_the_best_raw_call_that_counts() -> None
 
 
 def test_up_to_100_us_it_is_the_difference_that_counts() -> None:
-    short = {"ours_us": 29.0, "best_raw_us": 20.0, "ours_over_best_raw": 1.45}
+    short = {
+        "ours_us": 40.0,  # behind PyTorch's turns
+        "ours_beside_raw_us": 29.0,
+        "best_raw_us": 20.0,
+        "ours_over_best_raw": 1.45,
+    }
     record = changed(full_record(), "grid", 0, **short)
     assert verdict(record, "up to 100 µs")["met"] is True
     assert verdict(record, "above 100 µs")["met"] is True
-    record = changed(record, "grid", 0, ours_us=31.0)
+    record = changed(record, "grid", 0, ours_beside_raw_us=31.0)
     assert verdict(record, "up to 100 µs") == {
         "aim": "time more than that of the best raw call, up to 100 µs",
         "wanted": "at most 10 µs",

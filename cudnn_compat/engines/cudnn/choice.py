@@ -67,7 +67,8 @@ class _Found(NamedTuple):
     """What the times say.
 
     Attributes:
-        best: which of the ways; the first one, unless another is clearly faster.
+        best: which of the ways; the first one, unless another is clearly faster, or its graph is
+            no slower.
         totals: µs of each.
         complete: whether forward and, in training, backward have been timed.
     """
@@ -188,10 +189,19 @@ class Choice(ShapedPlan):
         totals = [sum(parts[stage] for stage in stages) for parts in times]
         best = totals.index(min(totals))
         if totals[best] > _BETTER * totals[0]:
-            best = 0
+            best = self._first_or_its_graph(candidates, totals)
         wanted = _TRAINING if self.training else ({"forward"},)
         complete = any(stages >= one for one in wanted)
         return _Found(best, totals, complete)
+
+    @staticmethod
+    def _first_or_its_graph(candidates: list[_Candidate], totals: list[float]) -> int:
+        """Where nothing is clearly faster: the graph that is no slower leaves the host its time."""
+        algo = candidates[0].way.algo
+        for index, candidate in enumerate(candidates):
+            if candidate.way == Way(algo, True) and totals[index] <= totals[0]:
+                return index
+        return 0
 
     def _decide(self) -> OnePlan:
         found = self._fastest(self._candidates)

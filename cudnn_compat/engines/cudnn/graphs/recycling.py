@@ -41,7 +41,7 @@ _MISSES: Final = 8
 _PAUSE: Final = 256
 """… so many do not look: their caller keeps what he is given."""
 
-_look = operator.attrgetter("shape", "__class__")
+_shape = operator.attrgetter("shape")
 _place = operator.attrgetter("ptr")
 _count = sys.getrefcount
 _ONE: Final = next(map(_count, (object(),)))
@@ -92,8 +92,13 @@ class _Set:
 
     def _state(self) -> list[Any]:
         """What who has an array can change of it, and leaves changed behind."""
-        places = itertools.chain(map(_place, self._pointers), map(_place, self._memories))
-        return [*map(_look, self._made), *places]
+        arrays, pointers = self._made, self._pointers
+        return [
+            *map(_shape, arrays),
+            *map(type, arrays),
+            *map(_place, pointers),
+            *map(_place, self._memories),
+        ]
 
     def is_free(self) -> bool:
         """Whether nobody else has them, and they are as they were made."""
