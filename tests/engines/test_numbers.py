@@ -177,3 +177,18 @@ def test_the_cell_state_that_comes_back_is_not_clipped(engine: Any) -> None:
     results = run(engine, spec, draw(spec, (9, 4)))
     assert np.abs(results["cy"]).max() > 0.1
     assert np.abs(results["y"]).max() <= np.tanh(0.01)
+
+
+def test_what_is_too_large_for_float16_is_infinite_without_a_warning(engine: Any) -> None:
+    spec = v2.RNNSpec("relu", 2, 2, dtype="float16")
+    w = engine.put(np.full(v2.weight_size(spec), 2, "float16"))
+    x = engine.put(np.full((3, 1, 2), 1000, "float16"))  # y is 4,002, 20,010 and more than 65,504
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = v2.rnn_forward(spec, w, x, training=True, engine=engine.name)
+        dy = engine.put(np.full((3, 1, 2), 100, "float16"))
+        gradients = v2.rnn_backward(out, dy)
+    assert np.isposinf(engine.get(out.hy)).all()
+    dw = engine.get(gradients.dw)
+    assert np.isposinf(dw[:4]).all()  # of the weights of x
+    assert np.isfinite(engine.get(gradients.dx)).all()

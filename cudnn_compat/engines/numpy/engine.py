@@ -151,7 +151,7 @@ class NumpyEngine:
         dcx: Array | None,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_data`."""
-        with np.errstate(under="ignore"):  # tiny gradients may vanish
+        with np.errstate(over="ignore", under="ignore"):  # as on a GPU: infinite, or zero
             backward.run_data(plan, sequences, w, hx, cx, y, reserve, dy, dhy, dcy, dx, dhx, dcx)
 
     def backward_weights(
@@ -167,7 +167,7 @@ class NumpyEngine:
         dw: Array,
     ) -> None:
         """See :meth:`cudnn_compat.engines.interface.Engine.backward_weights`."""
-        with np.errstate(under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             backward.run_weights(plan, sequences, x, hx, y, reserve, dw)
 
     def backward(
