@@ -156,7 +156,7 @@ class Engine(Protocol[PlanT]):
         *,
         dropout: DropoutState | None,
     ) -> Outputs:
-        """A forward into fresh arrays. The reserve is for the calls of this engine alone."""
+        """A forward into arrays that are the caller's, with a reserve for this engine alone."""
 
     def forward(
         self,
@@ -248,7 +248,7 @@ class Engine(Protocol[PlanT]):
         dhy: Array | None,
         dcy: Array | None,
     ) -> Gradients:
-        """Both passes backward, into fresh arrays.
+        """Both passes backward, into arrays that are the caller's.
 
         Raises:
             NotBegun: there was no memory for these; the reserve is as it was.

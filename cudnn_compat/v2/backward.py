@@ -59,7 +59,7 @@ def rnn_backward(
         )
     except NotBegun as error:
         cause = error.__cause__
-        tape.stage = "forward"  # from here on it is anybody's
+        tape.stage = "forward"  # from here on another thread may go back
     except BaseException:
         tape.settle()
         raise

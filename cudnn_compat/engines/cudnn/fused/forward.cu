@@ -1,8 +1,8 @@
 // The recurrence of one layer, forward: one launch for all steps, sequences and directions.
 //
 // A cluster of C blocks serves NS sequences. Each block holds the recurrent weights of U units, all
-// gates, in registers, and computes the h of these units; everything else of h it gets from its
-// peers. A warp goes on as soon as the values of its chunk have arrived: there is no barrier of a
+// gates, in registers and, where these have no room, in shared memory, and computes the h of these
+// units; everything else of h it gets from its peers. A warp goes on as soon as the values of its chunk have arrived: there is no barrier of a
 // block within a step.
 
 constexpr int KT = HP / KL;             // k of a thread

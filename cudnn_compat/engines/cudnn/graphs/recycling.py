@@ -1,6 +1,6 @@
 """Results that nobody has any more, handed out again instead of new ones.
 
-Making an array of CuPy's takes the host a microsecond and its memory another, which is most of a
+Making an array of CuPy's takes the host a microsecond and its memory another, which is half of a
 short call. CPython counts who has an object: where only this module has the arrays of an earlier
 call, and their memory, they are as good as new ones; and CuPy's pool would give that memory out
 again just so, on the same stream. (CPython's ``zip`` does the same with its tuples.) Only a weak
