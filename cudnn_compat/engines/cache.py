@@ -70,28 +70,28 @@ class BoundedCache(Generic[_T]):
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """The entry under ``key``, made at first use; making is done by one thread at a time."""
-        found = self.find(key)
-        return self._made(key, make)[1] if found is None else found
+        return self.keep(key, make)[1]
 
     def keep(self, key: Hashable, make: Callable[[], _T]) -> tuple[Kept[_T], _T]:
         """The same, and its place."""
-        kept = self._entries.get(key)
-        found = None if kept is None else kept.use()
-        return self._made(key, make) if kept is None or found is None else (kept, found)
+        there = self._there(key)
+        if there is None:
+            with self._making:
+                there = self._there(key)
+                if there is None:
+                    made = make()
+                    there = self._place(key, made), made
+        return there
 
     def find(self, key: Hashable) -> _T | None:
         """The entry under ``key``; None where there is none."""
-        kept = self._entries.get(key)
-        return None if kept is None else kept.use()
+        there = self._there(key)
+        return None if there is None else there[1]
 
-    def _made(self, key: Hashable, make: Callable[[], _T]) -> tuple[Kept[_T], _T]:
-        with self._making:
-            kept = self._entries.get(key)
-            found = None if kept is None else kept.use()
-            if kept is None or found is None:
-                found = make()
-                kept = self._place(key, found)
-            return kept, found
+    def _there(self, key: Hashable) -> tuple[Kept[_T], _T] | None:
+        kept = self._entries.get(key)
+        found = None if kept is None else kept.use()
+        return None if kept is None or found is None else (kept, found)
 
     def _place(self, key: Hashable, value: _T) -> Kept[_T]:
         kept = Kept(value, self._weigh(value), self._uses)

@@ -89,7 +89,14 @@ def rnn_backward_data(
         tape.claim("forward")
         try:
             runner.backward_data(
-                *tape.given(),
+                tape.plan,
+                tape.sequences,
+                tape.w,
+                tape.x,
+                tape.hx,
+                tape.cx,
+                tape.y,
+                tape.reserve,
                 dy=dy_given,
                 dhy=dhy_given,
                 dcy=dcy_given,

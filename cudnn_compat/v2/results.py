@@ -59,11 +59,6 @@ class Tape:
             "hy and cy of the output, or call v2.rnn_forward without training=True"
         )
 
-    def given(self) -> tuple[Any, ...]:
-        """What every pass is given: the plan, the sequences, and the forward's arrays."""
-        arrays = (self.w, self.x, self.hx, self.cx, self.y, self.reserve)
-        return (self.plan, self.sequences, *arrays)
-
     def claim(self, stage: str) -> None:
         """Begin one of the two passes, at ``stage``; only one thread gets past this.
 

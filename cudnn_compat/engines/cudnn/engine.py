@@ -87,8 +87,8 @@ class CudnnEngine(PlainOperations):
         self, spec: RNNSpec, sequences: Sequences, *, training: bool, device: str = "cuda:0"
     ) -> tuple[Kept[AnyPlan | Choice], AnyPlan | Choice]:
         """See :meth:`cudnn_compat.engines.interface.Engine.keep_plan`."""
-        of = sequences
-        key = (spec, of.layout, of.steps, of.batch, of.ragged, training, device)
+        layout, ragged = sequences.layout, sequences.ragged
+        key = (spec, layout, sequences.steps, sequences.batch, ragged, training, device)
         return self.plans.keep(key, lambda: self._make(spec, sequences, training, device))
 
     def clear(self) -> None:

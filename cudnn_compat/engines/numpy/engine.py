@@ -276,8 +276,8 @@ def _shape(
     spec: RNNSpec, sequences: Sequences, training: bool
 ) -> tuple[RNNSpec, str, int, int, bool, bool]:
     """What a plan is for."""
-    of = sequences
-    return spec, of.layout, of.steps, of.batch, of.ragged, training
+    layout, ragged = sequences.layout, sequences.ragged
+    return spec, layout, sequences.steps, sequences.batch, ragged, training
 
 
 def _make(

@@ -114,7 +114,7 @@ class Again:
         slot, recording = found
         try:
             lease = slot.lease() if self._training else None
-            made = slot.results("forward", shapes, self._kind)
+            made = slot.results(FORWARD.name, shapes, self._kind)
             if made is None:
                 return None
             y, hy, cy = made.arrays  # which counts as having them, before others get the slot
@@ -185,7 +185,7 @@ class Again:
         _, recording = found
         try:
             try:
-                made = slot.results("backward", shapes, self._kind)
+                made = slot.results(BACKWARD.name, shapes, self._kind)
             except BaseException as error:
                 raise NotBegun from error
             if made is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 import weakref
@@ -235,11 +236,11 @@ class Store:
             self.drop(orphan)
         while len(self._slots) >= _MOST_SLOTS:
             before = len(self._slots)
-            self.drop(min(self._slots, key=_used))
+            self.drop(min(self._slots, key=operator.attrgetter("used")))
             if len(self._slots) == before:
                 return False
         rested = time.monotonic() - _REST
-        for idle in sorted(self._slots, key=_used):
+        for idle in sorted(self._slots, key=operator.attrgetter("used")):
             if self._bytes.get(device, 0) + size <= self._limits[device]:
                 break
             if idle.device == device and idle is not slot and idle.used < rested:
@@ -283,7 +284,3 @@ class Store:
             slot.forget_results()
         if slot in slot.home:
             slot.home.remove(slot)
-
-
-def _used(slot: Slot) -> float:
-    return slot.used
